@@ -25,8 +25,8 @@ enum vg_status compute_registry_create(unsigned architecture, struct compute_reg
 void compute_registry_destroy(struct compute_registry *registry);
 
 // Loads the code and adds all its kernels. Names each by the expression with which the program compiled it, or else by
-// its symbol. EXISTS: the error names the first duplicate. NOT_FOUND: the code has no kernel. After either error the
-// table is unchanged.
+// its symbol. Fails with EXISTS (the error names the first duplicate) or NOT_FOUND (the code has no kernel). After
+// either error the table is unchanged.
 enum vg_status compute_registry_add(struct compute_registry *registry, struct vg_object_code *code);
 // Adds one kernel under any name, and retains the kernel.
 enum vg_status compute_registry_add_kernel(struct compute_registry *registry, const char *name,
@@ -35,8 +35,8 @@ enum vg_status compute_registry_add_kernel(struct compute_registry *registry, co
 // compute_registry_find().
 enum vg_status compute_registry_remove(struct compute_registry *registry, const char *name);
 
-// Finds a kernel by name, and returns a new reference. NOT_FOUND: the error lists similar names, and the number of
-// kernels.
+// Finds a kernel by name, and returns a new reference. Fails with NOT_FOUND; the error lists similar names, and the
+// number of kernels.
 enum vg_status compute_registry_find(struct compute_registry *registry, const char *name,
 				     struct compute_entry **ret_entry);
 // Returns the number of kernels.

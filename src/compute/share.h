@@ -11,5 +11,5 @@ struct compute_share_asked {
 	double taken;	    // sum of the shares of other compute units
 	unsigned places;    // number of compute units that may still be created, including this one
 };
-// Computes the share. INVALID or LIMIT, with the figures in the message.
+// Computes the share. Fails with INVALID or LIMIT; the message has the figures.
 enum vg_status compute_share(const struct compute_share_asked *asked, double *ret_share);

@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// X(NAME, text). The kinds from CONTEXT on are overhead: memory that no process asked for by size. UNDECLARED is memory
-// that no call announces (kernels loaded at the first use, local memory, heaps of libraries). The daemon measures it,
-// and the tenant charges it (vg_ledger_undeclared).
+// The kinds of charged memory, as X(NAME, text). The kinds from CONTEXT on are overhead: memory that no process asked
+// for by size. UNDECLARED is memory that no call announces (kernels loaded at the first use, local memory, heaps of
+// libraries). The daemon measures it, and the tenant charges it (vg_ledger_undeclared).
 #define VG_LEDGER_KINDS(X)    \
 	X(DEVICE, "device")   \
 	X(POOL, "pool")       \

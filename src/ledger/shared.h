@@ -58,10 +58,10 @@ static inline bool vg_ledger_shared_is_held_by(const struct vg_ledger_shared_inf
 }
 
 // Makes a process that is not a tenant of this vGPU a holder (a guest). The guest gets a slot without charges, which is
-// reaped like a tenant's. `program`: as of vg_ledger_program_of(); 0: unknown. Returns 0; VG_LEDGER_GONE: not found;
-// VG_LEDGER_FULL; -EAGAIN.
+// reaped like a tenant's. `program`: as of vg_ledger_program_of(); 0: unknown. Returns 0, VG_LEDGER_GONE (not found),
+// VG_LEDGER_FULL or -EAGAIN.
 int vg_ledger_guest_join(struct vg_ledger *ledger, const struct vg_ledger_owner *process, uint64_t program,
 			 uint64_t key, uint32_t *ret_number, uint64_t *ret_bytes);
-// Makes a guest give up a shared allocation that it holds. Returns 0; VG_LEDGER_GONE: the process is not a holder;
+// Makes a guest give up a shared allocation that it holds. Returns 0, VG_LEDGER_GONE (the process is not a holder) or
 // -EAGAIN.
 int vg_ledger_guest_leave(struct vg_ledger *ledger, const struct vg_ledger_owner *process, uint32_t number);

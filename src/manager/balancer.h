@@ -77,7 +77,7 @@ struct balancer_memory {
 	uint64_t round;
 	struct balancer_key last; // the virtual GPU that the round-robin strategy chose last
 };
-// Makes one mark for each load, in the same order. NO_MEMORY: nothing has changed.
+// Makes one mark for each load, in the same order. If it fails with NO_MEMORY, nothing has changed.
 enum vg_status balancer_update_marks(struct balancer_memory *memory, const struct balancer_load *loads, size_t count);
 // Calls balancer_update_marks(), and begins a round.
 enum vg_status balancer_begin_round(struct balancer_memory *memory, const struct balancer_load *loads, size_t count);

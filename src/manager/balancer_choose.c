@@ -24,7 +24,7 @@ static bool is_less_loaded(const struct balancer_memory *memory, const struct ba
 
 	if (after != best_after)
 		return after < best_after;
-	// Utilization describes a past interval, so a small difference says nothing about the present.
+	// Utilization was measured in a past interval, so a small difference says nothing about the present.
 	double less = best->utilization - load->utilization;
 	if (load->utilization_known && best->utilization_known && (less > 0.1 || less < -0.1))
 		return less > 0;

@@ -25,7 +25,7 @@ enum vg_status budget_charge(struct manager_budget *budget, uint64_t bytes);
 // INSUFFICIENT.
 enum vg_status budget_refused(struct manager_budget *budget);
 void budget_refund(struct manager_budget *budget, uint64_t bytes);
-// Sets the limit. BUSY: more than that is charged. Not for a shared vGPU.
+// Sets the limit. Fails with BUSY if more than that is charged. Not for a shared vGPU.
 enum vg_status budget_set_limit(struct manager_budget *budget, uint64_t limit);
 
 struct budget_figures {

@@ -38,7 +38,7 @@ struct monitor_readings {
 	struct monitor_reading *virtual_gpus; // sorted by id
 	size_t count, capacity;
 };
-// Fills `readings`, and enlarges its array. CLOSED: the manager is closed. Only for the monitor's thread.
+// Fills `readings`, and enlarges its array. Fails with CLOSED if the manager is closed. Only for the monitor's thread.
 enum vg_status monitor_read(const struct monitor_source *source, struct monitor_readings *readings);
 
 // ---- series: the history of one virtual GPU, or of the device (monitor_series.c) ----
@@ -62,7 +62,8 @@ const struct vg_sample *monitor_series_latest(const struct monitor_series *serie
 // Copies the latest `capacity` samples, oldest first. Returns their number.
 size_t monitor_series_copy(const struct monitor_series *series, struct vg_sample *samples, size_t capacity);
 
-// Returns when the sample after the one at `planned` is due. Adds the number of skipped samples to *missed.
+// Returns the time at which the next sample is due, after the one at `planned`. Adds the number of skipped samples to
+// *missed.
 uint64_t monitor_next(uint64_t planned, uint64_t interval, uint64_t now, uint64_t *missed);
 
 // ---- metrics (monitor_metric.c) ----
@@ -136,7 +137,8 @@ struct vg_monitor {
 	struct vg_monitor_info info;
 };
 
-// Takes the sample that was due at `planned`, stores it, and fills `events`. CLOSED: the manager is closed.
+// Takes the sample that was due at `planned`, stores it, and fills `events`. Fails with CLOSED if the manager is
+// closed.
 enum vg_status monitor_take_sample(struct vg_monitor *monitor, uint64_t planned);
 // Logs the events and calls the callbacks. Call on the monitor's thread, without the lock.
 void monitor_deliver(struct vg_monitor *monitor);

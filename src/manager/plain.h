@@ -18,7 +18,8 @@ void plain_destroy(struct plain_memory *memory);
 
 enum vg_status plain_allocate(struct plain_memory *memory, size_t size, size_t alignment, vg_address *ret_address);
 enum vg_status plain_free(struct plain_memory *memory, vg_address address);
-// Pins the block that contains `size` bytes from `address`, until plain_unpin(). BOUNDS, naming `argument`.
+// Pins the block that contains `size` bytes from `address`, until plain_unpin(). Fails with BOUNDS; the error names
+// `argument`.
 enum vg_status plain_pin(struct plain_memory *memory, vg_address address, uint64_t size, const char *argument,
 			 struct plain_block **ret_block);
 void plain_unpin(struct plain_memory *memory, struct plain_block *block);

@@ -22,7 +22,7 @@ enum vg_status manager_worker_start(struct manager_worker *worker, void *(*run)(
 				    const char *what);
 // Returns whether the caller is the worker's thread. Call with the lock held.
 bool manager_worker_is_self(const struct manager_worker *worker);
-// Waits until the worker's thread has ended. STATE: the caller is that thread.
+// Waits until the worker's thread has ended. Fails with STATE if the caller is that thread.
 enum vg_status manager_worker_stop(struct manager_worker *worker, const char *what);
 // Waits until the worker's thread is woken, or until `when`. Call with the lock held.
 void manager_worker_sleep(struct manager_worker *worker, uint64_t when_ns);

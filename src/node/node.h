@@ -45,5 +45,5 @@ enum vg_status vg_node_unreached(const struct vg_node *node, int r);
 // Waits at most node->timeout.
 enum vg_status vg_node_start(const struct vg_node *node);
 
-// Checks the name of a vGPU or a publication. INVALID: the name is not allowed.
+// Checks the name of a vGPU or a publication. Fails with INVALID if the name is not allowed.
 enum vg_status vg_check_name(const char *name);

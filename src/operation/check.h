@@ -17,7 +17,7 @@ enum vg_status check_extents(const struct check_extent *extents, size_t count, u
 // Multiplies the factors. Fails with INVALID, naming the tensor, if the tensor's bytes exceed the address space.
 enum vg_status check_elements(const char *name, const struct operation_type *type, const uint64_t *factors,
 			      size_t count, uint64_t *ret_elements);
-// Adds the range of a tensor to the plan. INVALID: the address is 0 or misaligned, the range exceeds the address space,
-// or it overlaps another range and the operation writes one of the two.
+// Adds the range of a tensor to the plan. Fails with INVALID if the address is 0 or misaligned, if the range exceeds
+// the address space, or if it overlaps another range and the operation writes one of the two.
 enum vg_status check_range(struct operation_ranges *ranges, const char *name, vg_address address, uint64_t elements,
 			   const struct operation_type *type, bool write);

@@ -39,7 +39,7 @@ static bool read_number(const char *directory, const char *name, uint64_t *ret_n
 
 // File names of one version of control groups.
 struct names {
-	const char *prefix; // start of the group's line in /proc/PID/cgroup
+	const char *prefix; // text with which the group's line in /proc/PID/cgroup starts
 	const char *below;  // directory of the groups, relative to the mount point
 	const char *most[2], *used, *droppable;
 };
@@ -48,8 +48,8 @@ static const struct names versions[] = {
 	{":memory:/", "/memory", {"memory.limit_in_bytes"}, "memory.usage_in_bytes", "\ntotal_inactive_file "},
 };
 
-// Returns the bytes of the page cache that were not used lately. They count as used memory of the group, but the kernel
-// drops them before it refuses memory.
+// Returns the bytes of the page cache that were not used lately. The group's usage includes these bytes, but the kernel
+// frees them before an allocation fails.
 static uint64_t read_droppable(const char *directory, const struct names *names)
 {
 	char path[2 * TEXT + 64], text[4 * TEXT];

@@ -27,15 +27,16 @@ struct pager_copy {
 struct pager_copies {
 	bool out; // true: from the device to the host
 	struct pager_slot *slot;
-	// Called if the device has no free memory: waits a moment, and returns false to give up. NULL: give up at once.
+	// Called if the device has no free memory. It waits a moment, and returns false to give up. NULL: give up at
+	// once.
 	bool (*waits)(uint64_t waited_ns);
 	uint64_t unchanged; // bytes that were not copied, because the host has the same bytes
 	CUstream stream;
 	CUevent done[PAGER_UNDER_WAY];
 	struct pager_copy copies[PAGER_UNDER_WAY];
 	size_t begun, finished;
-	// The first failure of a copy. No later copy is finished, so that no memory is released whose bytes may be
-	// missing.
+	// The first failure of a copy. After it, no copy is finished: otherwise memory could be released whose bytes
+	// were not copied.
 	CUresult failure;
 };
 

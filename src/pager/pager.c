@@ -13,8 +13,8 @@
 #include "pager/memory.h"
 #include "pager/thread.h"
 
-// How often a parked pager checks its slot. It cannot only wait for `bell`: a dumped process may be restored with
-// another slot, and then it waits at the wrong slot.
+// How often a parked pager checks its slot. It must not only wait for `bell`: a dumped process may be restored with
+// another slot, and then it would wait at the old slot.
 static const long parked_look_ns = 50000000;
 
 static bool is_started;

@@ -19,8 +19,8 @@ struct pager_room {
 	bool is_copy;		   // the digests are those of the bytes that are in the host
 };
 
-// Takes a room of `size` bytes, at most PAGER_CHUNK, unless there is a room already. Returns false if the host memory
-// has no room.
+// Takes a room of `size` bytes, at most PAGER_CHUNK. Does nothing if there is a room already. Returns false if the host
+// memory has no room.
 bool pager_room_take(struct pager_room *room, size_t size);
 // Gives back the room, if there is one.
 void pager_room_give(struct pager_room *room, size_t size);

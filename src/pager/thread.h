@@ -54,7 +54,7 @@ bool pager_return_to_device(struct pager_slot *slot, bool is_first);
 bool pager_undo_leaving(struct pager_slot *slot);
 // Ends an attempt to leave: opens the gate, and reports why the memory stays.
 void pager_stay(struct pager_slot *slot);
-// Gives up after the memory of the process was lost: opens the gate, and reports the reason.
+// Gives up, because the memory of the process was lost: opens the gate, and reports the reason.
 void pager_give_up(struct pager_slot *slot);
 
 // ---- park.c: dump and restore. Functions that return false must be called again later.

@@ -60,7 +60,7 @@ enum {
 // once.
 uint64_t residence_most(const struct residence_vgpu *vgpus, size_t count);
 // Decides, and writes the order of each vGPU. `capacity`: how many bytes of the device these vGPUs may use together.
-// Returns when to decide again if no fact changes earlier; UINT64_MAX: never.
+// Returns the time at which to decide again, if no fact changes earlier; UINT64_MAX: there is no such time.
 uint64_t residence_decide(struct residence_vgpu *vgpus, size_t count, uint64_t capacity, uint64_t now);
 // Returns the earliest time at which the vGPU may be ordered to leave the device: when it is idle, or its quantum has
 // ended.

@@ -91,9 +91,9 @@ static struct piece measure_piece(const struct vg_profile *profile, const struct
 	return (struct piece){fixed, memory - fixed};
 }
 
-// Counts how many vGPUs with this piece fit into `room` bytes. Each vGPU needs a fixed part of its own. Their moving
-// parts take turns on the device, so only the largest one needs memory there. `largest` bytes for moving parts of other
-// vGPUs are already reserved.
+// Counts how many vGPUs with this piece fit into `room` bytes. Each vGPU needs its own fixed part. The moving parts of
+// all vGPUs take turns on the device, so only the largest one needs memory there. `largest` bytes for moving parts of
+// other vGPUs are already reserved.
 static unsigned count_pieces(const struct piece *piece, uint64_t room, uint64_t largest)
 {
 	uint64_t extra = piece->moving > largest ? piece->moving - largest : 0;

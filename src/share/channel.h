@@ -14,8 +14,8 @@ struct share_channel {
 	uint64_t deadline; // time on the monotonic clock
 };
 
-// Opens a channel. All later calls must end within `timeout_ms` from now; negative: no limit. INVALID: the socket is
-// not a unix socket, or is a datagram socket.
+// Opens a channel. All later calls must end within `timeout_ms` from now; negative: no limit. Fails with INVALID if the
+// socket is not a unix socket, or is a datagram socket.
 enum vg_status share_channel_open(int socket, int timeout_ms, struct share_channel *ret_channel);
 // Fails with DENIED unless the peer runs as the same user as this process, or as root.
 enum vg_status share_channel_check_peer(const struct share_channel *channel);

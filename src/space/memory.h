@@ -167,7 +167,7 @@ enum vg_status space_chunk_create(struct vg_memory_space *space, size_t pages, s
 				  struct space_chunk **ret_chunk);
 // Creates the chunk's memory and maps it. Call with the context current. Fails with INSUFFICIENT or DRIVER.
 enum vg_status space_chunk_map(struct vg_memory_space *space, struct space_chunk *chunk);
-// Releases and unmaps the chunk's memory. DRIVER: the memory is still mapped.
+// Releases and unmaps the chunk's memory. If it fails with DRIVER, the memory is still mapped.
 enum vg_status space_chunk_unmap(struct vg_memory_space *space, struct space_chunk *chunk);
 // What to do with a chunk that the driver refuses to unmap: keep it in its pool, or free it while it is still mapped.
 enum space_freeing { SPACE_KEEP_REFUSED, SPACE_FREE_REFUSED };
@@ -236,7 +236,7 @@ struct space_position {
 	size_t cell;   // index of the block's first cell
 	size_t offset; // distance of the address from the start of the block
 };
-// Finds the block that contains an address. BOUNDS, STALE; `what` names the address in the error.
+// Finds the block that contains an address. Fails with BOUNDS or STALE; the error calls the address `what`.
 enum vg_status space_find(const struct vg_memory_space *space, CUdeviceptr address, const char *what,
 			  struct space_position *ret_place);
 

@@ -22,7 +22,7 @@ void space_mover_cut(struct space_mover *mover, uint32_t count);
 // Adds a piece. Addresses must be multiples of 16; the size is rounded up to 16. Returns false if the list is full.
 bool space_mover_add(struct space_mover *mover, CUdeviceptr to, CUdeviceptr from, size_t bytes);
 // Copies and compares the pieces, and waits for the end. Adds the device's milliseconds to both counters. Call with the
-// context current. DRIVER; INTEGRITY (a copy differs from its source).
+// context current. Fails with DRIVER, or with INTEGRITY if a copy differs from its source.
 enum vg_status space_mover_run(struct space_mover *mover, struct vg_stream *stream, double *copy_ms, double *verify_ms);
 
 // For tests: sets a function to call between the copies and the comparison. NULL: none.

@@ -33,12 +33,12 @@ enum vg_status space_check(struct vg_memory_space *space, vg_address address, si
 // Tells the caller how many bytes of a move were copied. Returns false to stop the move, which is then undone.
 typedef bool space_progress_fn(void *user, uint64_t bytes, uint64_t total);
 // Waits for the submitted work of the virtual GPU and for other calls, then moves all pages to the host. The addresses
-// and the charge stay. Submit no more work until space_move_in() has succeeded. STATE (the pages are in the host
-// already, or the callback stopped the move), NO_MEMORY (of the host), CLOSED, DRIVER. After a failure all pages are on
-// the device; if the device has no more room for them, they stay in the host and space_is_out() returns true.
+// and the charge stay. Submit no more work until space_move_in() has succeeded. Fails with STATE (the pages are in the
+// host already, or the callback stopped the move), NO_MEMORY (of the host), CLOSED or DRIVER. After a failure all pages
+// are on the device; if the device has no more room for them, they stay in the host and space_is_out() returns true.
 enum vg_status space_move_out(struct vg_memory_space *space, space_progress_fn *progress, void *user);
-// Moves all pages back to the device. STATE (the pages are not in the host, or the callback stopped the move),
-// INSUFFICIENT (the device has no room), CLOSED, DRIVER. After a failure all pages are in the host.
+// Moves all pages back to the device. Fails with STATE (the pages are not in the host, or the callback stopped the
+// move), INSUFFICIENT (the device has no room), CLOSED or DRIVER. After a failure all pages are in the host.
 enum vg_status space_move_in(struct vg_memory_space *space, space_progress_fn *progress, void *user);
 // Returns whether the pages are in the host or are being moved. *ret_bytes: number of bytes in the host.
 bool space_is_out(struct vg_memory_space *space, uint64_t *ret_bytes);

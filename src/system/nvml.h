@@ -15,7 +15,7 @@ enum vg_status system_nvml_status(nvmlReturn_t result);
 __attribute__((format(printf, 3, 4))) enum vg_status system_nvml_failed(nvmlReturn_t result, const char *call,
 									const char *format, ...);
 
-// Copies a text with its zero byte. LIMIT, saying how many bytes it needs.
+// Copies a text with its zero byte. Fails with LIMIT if there is no room; the error says how many bytes are needed.
 enum vg_status system_copy_text(char *to, size_t capacity, const char *text);
 
 // Returns whether the result only means that NVML does not know a figure. "Invalid argument" has that meaning too: the

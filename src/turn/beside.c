@@ -153,7 +153,7 @@ bool turn_is_beside(const struct turn_arbiter *arbiter, const struct turn_vgpu *
 	       !arbiter->paused;
 }
 
-// Returns the next time at which a member gets too far ahead, or is no longer ahead.
+// Returns the next time at which a member (a vGPU that runs side by side) gets too far ahead, or is no longer ahead.
 uint64_t turn_beside_next(const struct turn_arbiter *arbiter, uint64_t now)
 {
 	uint64_t trial = arbiter->beside_since_ns + arbiter->rules.beside_trial_ns;

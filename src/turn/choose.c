@@ -89,8 +89,8 @@ static uint64_t time_left_of(const struct turn_arbiter *arbiter, uint64_t ns)
 	return end > arbiter->wall_ns ? end - arbiter->wall_ns : 0;
 }
 
-// Returns when the turn ends: as soon as its quantum is over and the holder's virtual time has reached that of the next
-// vGPU. A vGPU that returned after an absence and has less virtual time ends the turn earlier.
+// Returns the time at which the turn ends: as soon as its quantum is over and the holder's virtual time has reached
+// that of the next vGPU. A vGPU that returned after an absence and has less virtual time ends the turn earlier.
 uint64_t turn_until(const struct turn_arbiter *arbiter, uint64_t now)
 {
 	const struct turn_rules *rules = &arbiter->rules;

@@ -19,7 +19,7 @@ struct turn_vgpu {
 	bool lasting;
 	uint64_t launched_ns; // when the arbiter last saw a new launch of the vGPU
 	uint64_t active_ns;   // when the vGPU last contended; 0: never
-	uint64_t present_ns;  // when the vGPU was last eligible, or used its turn
+	uint64_t present_ns;  // when the vGPU was last eligible, or had the turn and used it
 	// Time at which a turn of the vGPU ended without a launch. 0: no turn ended in this way, or the vGPU has
 	// launched since then, or a thread has come to its gate.
 	uint64_t silent_ns;
@@ -33,7 +33,8 @@ struct turn_vgpu {
 	unsigned int contexts; // how many of the vGPU's contexts were on the device since the last decision
 	uint32_t number;       // the number of the vGPU's last turn
 
-	// Latency class: when its present request was announced; 0: no request, or the budget is used up.
+	// Only for a vGPU of the latency class: when its present request was announced. 0: there is no request, or the
+	// budget is used up.
 	uint64_t request_ns;
 	double budget; // latency class: how long its requests may still precede other vGPUs, in nanoseconds
 	bool over_budget;
@@ -74,7 +75,7 @@ struct turn_arbiter {
 	uint64_t drained_ns; // when the arbiter stops waiting for the drain
 	uint64_t wall_ns;    // how long the turn has lasted so far, without pauses
 	uint64_t part_ns;    // for how much of the turn the holder had the device
-	uint64_t free_ns;    // how much of `part_ns` may count as the handover, which is not charged
+	uint64_t free_ns;    // how much of `part_ns` may count as handover, which is not charged
 	uint64_t paid_ns;    // how much of `part_ns` was charged
 	bool launched;	     // the holder launched in this turn
 	uint64_t begin_ns;   // the time from the grant to the first launch
@@ -87,7 +88,8 @@ struct turn_arbiter {
 	uint64_t latency_ns; // when a request was last in progress; 0: never
 	uint64_t shared_ns;  // when a vGPU with a weight last contended; 0: never
 
-	// Side by side: when it began, the earliest time of the next attempt, and the wait after a failed attempt.
+	// Running vGPUs side by side: when it began, the earliest time of the next attempt, and the wait after a failed
+	// attempt.
 	uint64_t beside_since_ns, beside_after_ns, beside_backoff_ns;
 };
 
@@ -96,7 +98,7 @@ static inline bool turn_is_idle_class(const struct turn_vgpu *vgpu)
 {
 	return vgpu->weight <= 0;
 }
-// Returns whether the vGPU is of the latency class and within its budget: then its gate stays open.
+// Returns whether the vGPU is of the latency class and within its budget. The gate of such a vGPU stays open.
 static inline bool turn_is_urgent_class(const struct turn_vgpu *vgpu)
 {
 	return vgpu->terms.is_latency && !vgpu->over_budget && !vgpu->limited;
@@ -141,13 +143,14 @@ enum turn_candidates { TURN_ALL, TURN_RETURNED }; // TURN_RETURNED: only vGPUs t
 // Returns the eligible vGPU with the least virtual time, other than the holder; -1: none.
 int turn_choose(const struct turn_arbiter *arbiter, enum turn_candidates candidates);
 uint64_t turn_mean_quantum(const struct turn_arbiter *arbiter);
-// Returns when the holder's turn ends if nothing else changes; UINT64_MAX: no other vGPU waits for the turn.
+// Returns the time at which the holder's turn ends if nothing else changes; UINT64_MAX: no other vGPU waits for the
+// turn.
 uint64_t turn_until(const struct turn_arbiter *arbiter, uint64_t now);
 
 // ---- change.c
 // Ends the turn, waits for its work in flight to end, and grants the next turn.
 void turn_change(struct turn_arbiter *arbiter, uint64_t now);
-// Returns when the holder loses its turn because it is idle; UINT64_MAX: the holder is not idle.
+// Returns the time at which the holder loses its turn because it is idle; UINT64_MAX: the holder is not idle.
 uint64_t turn_idle_end(const struct turn_arbiter *arbiter);
 // Returns how long a turn of the vGPU lasts if the vGPU launches nothing.
 uint64_t turn_silence(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu);

@@ -90,9 +90,9 @@ static struct turn_action wait_for_turn(const struct turn_process *process, stru
 	return action;
 }
 
-// Decides how long a thread sleeps until the window has room. It does not spin, because it would lose its processor to
-// other threads. With a large window, it sleeps until a part of the window is free. Work that was never measured may
-// end much sooner than estimated, so the thread looks often at first.
+// Decides how long a thread sleeps until the window has room. The thread does not spin, because a spinning thread would
+// lose its CPU to other threads. With a large window, it sleeps until a part of the window is free. Work that was never
+// measured may end much sooner than estimated, so the thread looks often at first.
 static struct turn_action wait_for_window(const struct turn_process *process, struct turn_wait *wait, uint32_t word,
 					  uint64_t now)
 {

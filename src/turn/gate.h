@@ -110,9 +110,9 @@ static inline bool turn_counts_copies(const struct turn_process *process)
 	return atomic_load_explicit(&process->page->traced, memory_order_relaxed);
 }
 void turn_count_copy(struct turn_process *process, enum turn_copy copy, uint64_t bytes);
-// Corrects the estimate of the work in flight after a mark in a stream was reached, or after a call waited for the GPU.
-// `left_ns`: the work still in flight; 0: nothing is. Returns true if the caller must ring the bell. Launches that
-// other threads make at the same time may be missing in the estimate until the next report.
+// Corrects the estimate of the work in flight. Call it after a mark in a stream was reached, or after a driver call
+// that waited for the GPU. `left_ns`: the work still in flight; 0: nothing is. Returns true if the caller must ring the
+// bell. Launches that other threads make at the same time may be missing in the estimate until the next report.
 bool turn_report_flight(struct turn_process *process, uint64_t left_ns, uint64_t now);
 // Begin and end a driver call in which this thread waits for work of this process. The thread reports the end of the
 // work.

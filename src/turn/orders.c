@@ -111,7 +111,8 @@ static void order_gate(const struct turn_arbiter *arbiter, int index, uint64_t n
 	gate->since_ns = vgpu->reason_ns;
 }
 
-// Returns when to look at the vGPU's work again: after its estimated end, because its end may never be reported.
+// Returns the time at which the arbiter looks at the vGPU's work again. This is after the work's estimated end, because
+// the real end may never be reported.
 static uint64_t find_look(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu, uint64_t now)
 {
 	const struct turn_rules *rules = &arbiter->rules;

@@ -91,8 +91,8 @@ struct turn_page {
 	// only the window counts.
 	_Atomic uint64_t ahead_ns;
 	_Alignas(64) _Atomic uint32_t bell; // the arbiter sleeps on this futex: add 1 and wake
-	// 1: a trace is being recorded, so the processes count their copies. Their gates also count launches: the word
-	// has TURN_COUNT although no share is enforced.
+	// 1: a trace is being recorded, so the processes count their copies, and their gates count launches. For that,
+	// the word has TURN_COUNT even if no share is enforced.
 	_Alignas(64) _Atomic uint32_t traced;
 	_Alignas(64) struct turn_copy_count {
 		_Atomic uint64_t count, bytes;
@@ -124,7 +124,8 @@ void turn_page_read(const struct turn_page *page, const struct turn_slot *slots,
 // Says what the caller must do after turn_page_write().
 enum turn_written {
 	TURN_WRITTEN_WAKE = 1, // FUTEX_WAKE all threads on `word`
-	TURN_WRITTEN_LOOK = 2, // read the slots again: the process may have become idle without ringing the bell
+	// Read the slots again, because the process may have become idle without ringing the bell.
+	TURN_WRITTEN_LOOK = 2,
 };
 // Writes the orders for one vGPU, and a beat. Returns bits of enum turn_written.
 unsigned int turn_page_write(struct turn_page *page, const struct turn_gate *gate, uint64_t now);

@@ -32,9 +32,10 @@ enum turn_mode {
 // The constants of the policy, which turn_rules() returns for a mode. Times are nanoseconds.
 struct turn_rules {
 	// These members determine the length of turns.
-	uint64_t quantum_ns;	   // the mean turn of a contender
-	double handover_part;	   // if a handover takes more than this part of a turn, turns get longer
-	uint64_t round_ns;	   // the longest round (one turn of every contender); limits how long turns get
+	uint64_t quantum_ns;  // the mean turn of a contender
+	double handover_part; // if a handover takes more than this part of a turn, turns get longer
+	// The longest round, in which every contender has one turn; so it limits the length of turns.
+	uint64_t round_ns;
 	uint64_t quantum_least_ns; // lower limit of the mean turn, however long the round becomes
 	uint64_t turn_short_ns;	   // lower limit of a turn, for vGPUs whose part of `round_ns` is at least this long
 	uint64_t turn_least_ns;	   // lower limit of every turn
@@ -98,7 +99,7 @@ struct turn_terms {
 	unsigned int share; // the compute share in percent, 1 to 100; 0: no share
 	bool is_limit;	    // the vGPU never gets more than the share, even on an idle device
 	bool is_latency;    // the vGPU's requests start at once while they fit its share
-	bool is_exempt;	    // true: the gate stays open, because the vGPU is being checkpointed
+	bool is_exempt;	    // the gate stays open, because the vGPU is being checkpointed
 	bool is_mps;	    // the programs are clients of MPS; the arbiter's mode must match
 };
 
@@ -109,7 +110,7 @@ struct turn_facts {
 	uint64_t idle_ns;	// when the work in flight last became zero
 	uint64_t alive_ns;	// when a thread at the gate last read the word
 	uint64_t launches;	// number of launches, as the processes have reported them
-	uint64_t gpu_ns;	// grows by the estimate of every launch
+	uint64_t gpu_ns;	// sum of the estimated GPU times of all launches
 	unsigned int waiting;	// number of processes with threads at the gate
 	unsigned int in_flight; // number of processes with work in flight
 	bool is_urgent;		// a request of the latency class is in progress
@@ -158,13 +159,14 @@ enum turn_regime {
 
 struct turn_orders {
 	struct turn_gate gates[TURN_VGPUS];
-	// When to call again; a bell requires an earlier call; UINT64_MAX: only a bell requires a call.
+	// The time of the next call of turn_decide(). If a process rings a bell, call it earlier. UINT64_MAX: call it
+	// only after a bell.
 	uint64_t next_ns;
-	bool poll; // the next event is near: look at the words instead of sleeping
+	bool poll; // the next event is near: read the shared words again instead of sleeping
 	enum turn_regime regime;
 	int holder, next;	 // the vGPU that has the turn, and the one after it; -1: none
 	enum turn_reason reason; // why the device does not keep to the shares; TURN_REASON_NONE: it keeps to them
-	int reason_vgpu;	 // the vGPU that causes the reason; -1: no single one
+	int reason_vgpu;	 // the vGPU that causes `reason`; -1: no vGPU, or several
 };
 
 // What a vGPU does between two decisions, for a trace.

@@ -13,7 +13,7 @@ struct vg_container {
 };
 
 // Enters the vGPU `name`; if `name` is NULL, creates the vGPU that `options` describe. The vGPU is in use as long as
-// the first process lives; then a vGPU that was created here is removed. Errors as of vg_vgpu_enter(). *ret_name: the
+// the first process lives; then a vGPU that was created here is removed. Fails like vg_vgpu_enter(). *ret_name: the
 // name of the vGPU, which the caller frees.
 enum vg_status vg_container_enter(struct vg_node *node, const char *name, const struct vg_vgpu_options *options,
 				  const struct vg_container *container, char **ret_name);

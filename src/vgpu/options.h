@@ -4,7 +4,7 @@
 
 #include "virgate/vgpu.h"
 
-// Checks the options and copies them to *ret_all. INVALID: an option is invalid.
+// Checks the options and copies them to *ret_all. Fails with INVALID if an option is invalid.
 enum vg_status vg_options_check(const struct vg_vgpu_options *options, struct vg_vgpu_options *ret_all);
 // Makes the request `op` with the options. NULL: a string is not UTF-8, or there is no memory.
 json_t *vg_options_request(const char *op, const struct vg_vgpu_options *options);

@@ -36,8 +36,8 @@ enum audit_line {
 	AUDIT_LINE_LATE,     // the record's number is too low
 	AUDIT_LINE_FALSE,    // the record's MAC is wrong
 };
-// Checks a line, given without its newline. Advances `chain` and sets *ret_time only if it returns NEXT. Sets
-// *ret_number unless it returns GARBAGE.
+// Checks a line, given without its newline. Advances `chain` and sets *ret_time only if it returns AUDIT_LINE_NEXT.
+// Sets *ret_number unless it returns AUDIT_LINE_GARBAGE.
 enum audit_line audit_line_check(const char *line, size_t length, const struct vram_keys *keys,
 				 struct audit_chain *chain, uint64_t *ret_number, char ret_time[AUDIT_TIME]);
 

@@ -19,7 +19,7 @@ enum vg_status vram_record(struct vram_region *region, enum vram_event_kind kind
 void vram_record_failure(struct vram_region *region, enum vram_event_kind kind, const struct vg_seal *seal);
 
 // Seals an imported region with `seal`, which the exporter made. Freezes the region, so that vg_vram_verify() accepts
-// `seal` for the region from then on. Does not hash the contents. INTEGRITY (another secret, vGPU, device or size),
-// STATE (the context has no secret), POLICY (the region is sealed already), BUSY (a loan allows writing), and the
-// errors of vram_pin().
+// `seal` for the region from then on. Does not hash the contents. Fails with INTEGRITY (another secret, vGPU, device or
+// size), STATE (the context has no secret), POLICY (the region is sealed already), BUSY (a loan allows writing), and
+// the errors of vram_pin().
 enum vg_status vram_adopt_seal(struct vg_vram_handle handle, const struct vg_seal *seal);

@@ -129,16 +129,16 @@ int vram_table_allocate(struct vram_region **ret_region);
 void vram_table_describe(struct vram_region *region, const struct vram_region *description);
 // Makes the region's handle valid, and returns it.
 struct vg_vram_handle vram_table_publish(struct vram_region *region);
-// Pins the region for a use. Returns VRAM_OK, STALE, FROZEN, QUARANTINED, CROWDED.
+// Pins the region for a use. Returns VRAM_OK, VRAM_STALE, VRAM_FROZEN, VRAM_QUARANTINED or VRAM_CROWDED.
 int vram_table_pin(struct vg_vram_handle handle, enum vram_use use, struct vram_region **ret_region);
-// Pins the region as a reader, even if it is frozen or quarantined. Returns VRAM_OK, STALE, CROWDED.
+// Pins the region as a reader, even if it is frozen or quarantined. Returns VRAM_OK, VRAM_STALE or VRAM_CROWDED.
 int vram_table_pin_any_state(struct vg_vram_handle handle, struct vram_region **ret_region);
 // Makes the handle stale, and waits until there are no pins. Exactly one of several callers gets VRAM_OK; the others
-// get STALE. LENT: the region is on loan.
+// get VRAM_STALE. VRAM_LENT: the region is on loan.
 int vram_table_close(struct vg_vram_handle handle, enum vram_closing how, struct vram_region **ret_region);
 unsigned vram_table_count_loans(const struct vram_region *region);
-// Add a loan to the count, or subtract one. Call with the region pinned. Adding returns VRAM_OK, STALE (the region is
-// being freed) or CROWDED.
+// Add a loan to the count, or subtract one. Call with the region pinned. Adding returns VRAM_OK, VRAM_STALE (the region
+// is being freed) or VRAM_CROWDED.
 int vram_table_add_loan(struct vram_region *region);
 void vram_table_end_loan(struct vram_region *region);
 // Makes new writers fail, and waits until there are no writers. Returns false if the region was frozen already.
