@@ -115,7 +115,8 @@ struct vg_compute_unit {
 	struct vg_compute_unit *next;
 	pthread_cond_t changed; // wakes threads that wait for work or close the compute unit
 	unsigned syncing;
-	bool closing, gone;	 // `closing`: accepts no work; `gone`: the scheduler's thread uses it no longer
+	// `closing`: the unit accepts no work; `gone`: the scheduler's thread no longer uses it.
+	bool closing, gone;
 	atomic_uint undelivered; // number of ended executions whose callbacks have not returned yet
 
 	char name[64];

@@ -63,7 +63,7 @@ struct compute_lane {
 // ---- event_pool.c, for the scheduler's thread
 CUresult compute_event_acquire(struct vg_compute *compute, bool timing, CUevent *ret_event);
 void compute_event_release(struct vg_compute *compute, bool timing, CUevent event);	   // accepts NULL
-CUresult compute_mark_acquire(struct vg_compute *compute, struct compute_mark **ret_mark); // the mark has an event
+CUresult compute_mark_acquire(struct vg_compute *compute, struct compute_mark **ret_mark); // *ret_mark has an event
 void compute_mark_release(struct vg_compute *compute, struct compute_mark *mark);	   // accepts NULL
 void compute_pools_finish(struct vg_compute *compute);
 

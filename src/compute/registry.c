@@ -72,7 +72,8 @@ static int compare_names(const void *a, const void *b)
 	return strcmp((*(struct compute_entry *const *)a)->name, (*(struct compute_entry *const *)b)->name);
 }
 
-// Returns the index of the name in the table, or the index where to insert the name.
+// Returns the index of the name in the table. If the table does not have the name, returns the index at which to insert
+// it.
 static size_t find_place(const struct compute_registry *registry, const char *name, bool *ret_found)
 {
 	size_t low = 0, high = registry->count;

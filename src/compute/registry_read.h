@@ -10,6 +10,7 @@ enum vg_status compute_read_code(struct vg_object_code *code, unsigned architect
 enum vg_status compute_read_kernel(const char *name, struct vg_kernel *kernel, unsigned architecture,
 				   struct compute_entry **ret_entry);
 
-// Writes the most similar names into the text: "matrix_multiply, matrix_add". Returns false if no name is similar.
+// Writes the names that are most similar to `name` into the text, such as "matrix_multiply, matrix_add". Returns false
+// if no name is similar.
 bool compute_names_like(const char *name, struct compute_entry *const *entries, size_t count, char *ret_text,
 			size_t capacity);

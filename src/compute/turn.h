@@ -10,7 +10,7 @@ bool compute_turn_admits(struct vg_compute_unit *unit);
 uint64_t compute_turn_room(const struct vg_compute_unit *unit);
 // Reports launches with the sum of their estimates. Call before the launches.
 void compute_turn_count(struct vg_compute_unit *unit, uint64_t estimate_ns);
-// Reports ended work (`progress`: some has ended), and removes compute units without work from their gates. Call in
+// Reports that work has ended, if `progress` says so, and removes compute units without work from their gates. Call in
 // every round of the thread.
 void compute_turns_look(struct vg_compute *compute, bool progress);
 // Sleeps until the scheduler is woken, the gate of a waiting compute unit changes, or `nap` has passed. If `nap` is 0,

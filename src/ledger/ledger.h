@@ -36,7 +36,7 @@ enum {
 	VG_LEDGER_REFUSALS = 64,
 	// Sizes of text buffers, with the zero byte.
 	VG_LEDGER_NAME = 64,
-	VG_LEDGER_ENTRY = 48,  // name of a driver function
+	VG_LEDGER_ENTRY = 48,  // for the name of a driver function
 	VG_LEDGER_COMMAND = 16 // process name, as in /proc/PID/comm
 };
 
@@ -69,7 +69,7 @@ struct vg_ledger_options {
 	const char *name;
 	uint8_t uuid[16]; // UUID of the GPU
 	uint64_t limit;
-	uint64_t context_overhead; // bytes of one context, until a context is measured
+	uint64_t context_overhead; // size of one context in bytes, which is assumed until a context was measured
 	uint32_t share_percent;	   // compute share; 0: no share
 	uint32_t flags;		   // enum vg_ledger_flag
 	uint64_t swap;		   // evictable: bytes of host memory that each process may use

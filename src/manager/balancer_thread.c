@@ -13,7 +13,8 @@ enum {
 	MAX_AHEAD = 512
 };
 
-// Updates the average interval between the ends of executions. It determines how many executions are bound ahead.
+// Updates the average interval between the ends of executions. This interval determines how many executions are bound
+// ahead.
 static void note_end(struct balancer_queue *queue, uint64_t now)
 {
 	uint64_t gap = queue->last_end_ns ? now - queue->last_end_ns : MAX_GAP_NS;

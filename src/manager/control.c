@@ -245,7 +245,7 @@ static enum vg_status change_promise(struct vg_virtual_gpu *vgpu, uint64_t limit
 	return status;
 }
 
-// Frees empty pages of the space until the new limit is reached.
+// Sets the limit of the space and of the budget. For a lower limit, the space first frees empty pages.
 static enum vg_status limit_budget(struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
 	struct vg_kept_error kept;

@@ -47,7 +47,7 @@ struct vg_manager {
 	atomic_bool lost;		  // the context is lost
 };
 
-// Counts the calls in progress on a vGPU. Can be shut, so that new calls fail.
+// Counts the calls in progress on a vGPU. The gate can be shut, so that new calls fail.
 struct manager_gate {
 	atomic_uint inside;
 	atomic_bool shut;
@@ -114,7 +114,7 @@ enum vg_status manager_end_change(struct vg_virtual_gpu *vgpu, enum vg_status st
 enum vg_status manager_leave(struct vg_virtual_gpu *vgpu, enum vg_status status);
 // Returns whether the context is lost, so that every call on it fails.
 bool manager_is_lost(struct vg_manager *manager);
-// Sets the error for a lost context: STATE.
+// Sets the error for a lost context, and returns STATE.
 enum vg_status manager_lost(const struct vg_virtual_gpu *vgpu);
 
 // ---- a manager's table (table.c) -----------------------------------------------------------------------

@@ -13,5 +13,5 @@ void memory_figures(struct vg_virtual_gpu *vgpu, size_t *ret_blocks, uint64_t *r
 // Allocates memory. INSUFFICIENT is counted as a refusal only if the caller then calls budget_refused().
 enum vg_status memory_allocate(struct vg_virtual_gpu *vgpu, size_t size, size_t alignment, vg_address *ret_address);
 enum vg_status memory_free(struct vg_virtual_gpu *vgpu, vg_address address);
-// Checks that all bytes are in one block. If not, fails with BOUNDS or STALE, naming `argument`.
+// Checks that all bytes are in one block. If not, fails with BOUNDS or STALE; the error names `argument`.
 enum vg_status memory_check(struct vg_virtual_gpu *vgpu, vg_address address, uint64_t bytes, const char *argument);

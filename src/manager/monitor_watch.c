@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Compares with a tolerance, to ignore rounding errors of decimal fractions.
+// Tolerance of the comparisons with a threshold, because decimal fractions are rounded.
 static const double slack = 1e-9;
 
 enum monitor_crossing monitor_cross(const struct vg_watch *watch, bool beyond, struct vg_metric metric)

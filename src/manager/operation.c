@@ -96,7 +96,8 @@ void operations_end(struct vg_virtual_gpu *vgpu)
 
 // ---- the manager's kernels and libraries ------------------------------------------------------------------------
 
-// Creates the set when the first operation needs it, because loading the libraries takes long.
+// Returns the manager's set of operations. Creates it when the first operation needs it, because loading the libraries
+// takes long.
 static enum vg_status get_operations(struct vg_manager *manager, struct operation_set **ret_set)
 {
 	enum vg_status status = VG_OK;

@@ -1,5 +1,5 @@
-// Connects to the daemon. struct vg_node says which daemon that is, and whether to start one. It does not change after
-// it was opened, so several threads may use it at the same time.
+// Connects to the daemon. struct vg_node says which daemon that is, and whether to start one. The struct does not
+// change after it was opened, so several threads may use it at the same time.
 #pragma once
 #include <jansson.h>
 #include <limits.h>

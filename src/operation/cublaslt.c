@@ -210,8 +210,8 @@ static bool is_fma(uint64_t flags)
 	       !(flags & NARROW_INPUTS);
 }
 
-// Returns whether the algorithm may run, by what it reports about itself. The heuristic may have ignored the mask of
-// preferences.
+// Returns whether the algorithm may run. Asks the algorithm for its properties, because the heuristic may have ignored
+// the mask among the preferences.
 static bool may_run(const struct vg_cublaslt *api, const cublasLtMatmulHeuristicResult_t *candidate,
 		    const struct question *q)
 {

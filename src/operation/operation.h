@@ -19,7 +19,7 @@ struct operation_rules {
 	bool portable;				  // use only this library's own kernels, which need no workspace
 };
 
-// A range of memory that each run of a plan uses; `name` is the name in the description.
+// A range of memory that each run of a plan uses; `name` is the name of the range in the description.
 struct operation_ranges {
 	struct {
 		vg_address address;

@@ -47,8 +47,8 @@ struct pager_handle *pager_handle_hold(CUmemGenericAllocationHandle number);
 CUresult pager_handle_drop(struct pager_handle *handle);
 // Makes the caller a holder once more. The caller or a mapping must be a holder already.
 void pager_handle_hold_again(struct pager_handle *handle);
-// The caller, which pager_handle_hold() made a holder, gives this hold to the program as one more handle. Returns the
-// handle's number.
+// Gives the program one more handle of this memory, in place of the hold that the caller got from pager_handle_hold().
+// Returns the handle's number.
 CUmemGenericAllocationHandle pager_handle_hand_out(struct pager_handle *handle);
 // Adds a reason to keep the memory on the device.
 void pager_handle_keep_on_device(struct pager_handle *handle);

@@ -20,7 +20,7 @@ enum pager_host_step {
 // Pins one more piece. Call it again until `bytes` are pinned and free. Fails if, after that, the host would have less
 // than `kept` bytes of available memory. The context is current. Meanwhile, other threads that use this memory wait.
 enum pager_host_step pager_host_grow(uint64_t bytes, uint64_t kept, uint64_t *ret_missing);
-// Returns whether `bytes` are pinned and free.
+// Returns whether `bytes` bytes of this memory are pinned and free.
 bool pager_host_has(uint64_t bytes);
 // Takes a room of a multiple of 2 MiB from the memory that is pinned and free. Returns 0 if the room does not fit.
 uint64_t pager_host_take(size_t size);

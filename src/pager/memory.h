@@ -30,7 +30,7 @@ struct pager_allocation {
 	struct pager_chunk chunks[];
 };
 
-// The properties of an allocation that queries of the driver return.
+// The properties of an allocation that the driver's query functions return.
 struct pager_range {
 	CUdeviceptr base;
 	size_t asked;

@@ -24,7 +24,8 @@ struct vg_share_offer {
 // Adds a range. Consumes the seal and the descriptor, also on failure. -ENOMEM; -E2BIG: the offer is full.
 int share_offer_append(struct vg_share_offer *offer, const struct share_range *range);
 
-// Returns `otherwise` unless the range has a valid seal that belongs to this range. `ret_seal` may be NULL.
+// Checks that the range has a valid seal that belongs to this range. If not, returns the status `otherwise`. `ret_seal`
+// may be NULL.
 enum vg_status share_seal_check(const struct share_range *range, enum vg_status otherwise, struct vg_seal *ret_seal);
 
 enum { SHARE_UUID_TEXT = 41 };

@@ -17,7 +17,7 @@
 
 enum {
 	SPACE_POOLS = 16,  // maximum number of size classes
-	SPACE_PARTS = 64,  // number of parts of a page, for blocks between the largest class and a page
+	SPACE_PARTS = 64,  // number of parts of a page: blocks larger than the largest class use several parts
 	SPACE_LEVELS = 64, // number of lists of a pool
 	SPACE_RANGES = 64,
 	SPACE_PROBES = 16, // number of chunks to check for room before a new one is created

@@ -20,7 +20,7 @@ struct gpu_call {
 	const struct vg_nvml *nvml;
 	nvmlDevice_t handle;
 };
-// Initialises NVML if necessary, and finds the GPU's handle for this process. INVALID if `gpu` is NULL.
+// Initialises NVML if necessary, and finds the GPU's handle for this process. Fails with INVALID if `gpu` is NULL.
 enum vg_status gpu_call_begin(struct vg_gpu *gpu, struct gpu_call *ret_call);
 // Finds or creates the object for a handle of this process.
 enum vg_status gpu_find(const struct vg_nvml *nvml, nvmlDevice_t handle, struct vg_gpu **ret_gpu);

@@ -61,7 +61,7 @@ static void find_handover(struct turn_arbiter *arbiter, const struct turn_facts 
 		arbiter->free_ns += rules->switch_ns;
 }
 
-// Charges `ns` during which the set of contexts on the device did not change.
+// Charges `ns` nanoseconds, during which the same contexts were on the device.
 static void charge_stretch(struct turn_arbiter *arbiter, uint64_t ns, bool with_holder)
 {
 	unsigned int contexts = 0, before = 0;
@@ -170,7 +170,7 @@ static void refill_buckets(const struct turn_arbiter *arbiter, struct turn_vgpu 
 	vgpu->allowance += (double)elapsed * vgpu->weight;
 	if (!vgpu->terms.is_limit || vgpu->allowance > most)
 		vgpu->allowance = most;
-	// A vGPU waits for its limit no longer than `debt_ns`, however much it has used beyond the limit.
+	// Bound the debt: a vGPU that has used more than its limit waits at most `debt_ns`, however much it has used.
 	if (vgpu->allowance < -vgpu->weight * (double)arbiter->rules.debt_ns)
 		vgpu->allowance = -vgpu->weight * (double)arbiter->rules.debt_ns;
 }

@@ -159,7 +159,7 @@ void turn_finish(struct turn_arbiter *arbiter);
 // ---- beside.c
 // Begins or ends running side by side, and closes the gates of vGPUs that are ahead.
 void turn_beside(struct turn_arbiter *arbiter, uint64_t now);
-// Returns whether the vGPU may launch.
+// Returns whether the vGPU may launch now, side by side with others.
 bool turn_is_beside(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu);
 uint64_t turn_beside_next(const struct turn_arbiter *arbiter, uint64_t now);
 

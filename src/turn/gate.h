@@ -48,7 +48,7 @@ enum turn_step {
 	TURN_STEP_LAUNCH, // the gate is open
 	TURN_STEP_SPIN,	  // look again at once
 	TURN_STEP_SLEEP,  // sleep with FUTEX_WAIT while page->word is `word`, for at most `ns`
-	TURN_STEP_POLL,	  // sleep in the same way; then query whether work of this process has ended
+	TURN_STEP_POLL,	  // like TURN_STEP_SLEEP, but then query whether work of this process has ended
 };
 struct turn_action {
 	enum turn_step step;

@@ -103,7 +103,8 @@ void turn_destroy(struct turn_arbiter *arbiter)
 	free(arbiter);
 }
 
-// Checks the new terms of the vGPU `except`; -1: the terms of a vGPU that is added.
+// Checks whether the terms are possible beside those of the other vGPUs. `except`: the vGPU whose terms they replace;
+// -1: they are for a vGPU that is added.
 static int check_terms(const struct turn_arbiter *arbiter, const struct turn_terms *terms, int except)
 {
 	unsigned int sum = terms->share;

@@ -94,7 +94,7 @@ struct turn_rules {
 };
 void turn_rules(enum turn_mode mode, struct turn_rules *ret_rules);
 
-// The terms of one vGPU.
+// The terms of one vGPU: its settings for sharing the device.
 struct turn_terms {
 	unsigned int share; // the compute share in percent, 1 to 100; 0: no share
 	bool is_limit;	    // the vGPU never gets more than the share, even on an idle device
@@ -206,7 +206,7 @@ struct turn_total {
 	uint64_t quantum_ns; // the present mean length of a turn
 };
 
-enum { TURN_TOO_MUCH = 1, TURN_FULL }; // results of turn_join() and turn_set()
+enum { TURN_TOO_MUCH = 1, TURN_FULL }; // positive results of turn_join() and turn_set()
 
 struct turn_arbiter;
 // Creates an arbiter. `number` is the number of the first turn. It must differ from the turn numbers that an earlier

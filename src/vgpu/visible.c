@@ -91,7 +91,7 @@ static const char *find_counted(const struct visible *visible, const char *entry
 	return found;
 }
 
-// Marks the device that one entry of CUDA_VISIBLE_DEVICES names as visible. An invalid entry ends the list: then sets
+// Marks a device as visible if this entry of CUDA_VISIBLE_DEVICES names it. An invalid entry ends the list: then sets
 // *ret_end. A valid entry may name a GPU that the daemon does not serve; no device is marked then.
 static enum vg_status mark_entry(struct visible *visible, const char *entry, bool *ret_end)
 {
@@ -196,7 +196,7 @@ static enum vg_status fail_hidden(const struct visible *visible, const char *wha
 		       visible->text, format_shown(visible, text), vg_hint_sim(visible->node->simulate, sim));
 }
 
-// Checks that the GPU that the options name is visible. Accepts the name of an unknown GPU, which the daemon refuses.
+// Checks that the GPU named in the options is visible. Accepts the name of an unknown GPU, which the daemon refuses.
 static enum vg_status check_named(const struct visible *visible, const char *name)
 {
 	char *end;

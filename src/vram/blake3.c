@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum { CHUNK_START = 1, CHUNK_END = 2, PARENT = 4, ROOT = 8, KEYED_HASH = 16 };
-enum { BLOCK_BYTES = 64, CHUNK_BYTES = 1024, LEVELS = 54 }; // 2⁶⁴ bytes have 2⁵⁴ chunks
+enum { BLOCK_BYTES = 64, CHUNK_BYTES = 1024, LEVELS = 54 }; // 2⁶⁴ bytes have 2⁵⁴ chunks, so the tree has 54 levels
 
 static const uint32_t iv[4] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a};
 static const uint8_t permutation[16] = {2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8};

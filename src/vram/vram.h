@@ -123,9 +123,9 @@ enum vg_status vram_dispose(struct vram_region *region, enum vram_disposal how);
 
 enum vram_outcome { VRAM_OK, VRAM_STALE, VRAM_FROZEN, VRAM_QUARANTINED, VRAM_CROWDED, VRAM_LENT };
 
-// Returns an unused region, which no handle names yet. Returns 0, -ENOMEM or -ENOSPC.
+// Stores an unused region, which no handle names yet. Returns 0, -ENOMEM or -ENOSPC.
 int vram_table_allocate(struct vram_region **ret_region);
-// Copies all fields of `description` from `vram` on into the region.
+// Copies the member `vram` of `description`, and all members after it, into the region.
 void vram_table_describe(struct vram_region *region, const struct vram_region *description);
 // Makes the region's handle valid, and returns it.
 struct vg_vram_handle vram_table_publish(struct vram_region *region);
