@@ -62,7 +62,8 @@ enum vg_status compute_shut(struct vg_compute *compute, struct vg_compute_unit *
 		if (!alone || unit == alone)
 			left += shut_unit(unit);
 	if (status == VG_OK && !alone)
-		// A thread that creates a compute unit checks `closed` while it holds the lock.
+		// A thread that creates a compute unit checks `closed` while it holds the lock, so no unit is added
+		// after this.
 		atomic_store(&compute->object.closed, true);
 	compute_unlock(compute);
 	if (status)

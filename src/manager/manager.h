@@ -51,7 +51,7 @@ struct vg_manager {
 struct manager_gate {
 	atomic_uint inside;
 	atomic_bool shut;
-	pthread_mutex_t lock; // protects the wait for the time when no call is in progress
+	pthread_mutex_t lock; // locked by threads that wait until no call is in progress
 	pthread_cond_t empty;
 };
 void manager_gate_init(struct manager_gate *gate);

@@ -110,7 +110,8 @@ enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_nod
 		free(node);
 		return vg_fail(VG_INVALID, -r, "a path or the simulation's specification is too long");
 	}
-	if (*node->runtime_dir != '/') { // the daemon and the tenants have other working directories
+	// A relative path is an error, because the daemon and the tenants have other working directories.
+	if (*node->runtime_dir != '/') {
 		vg_fail(VG_INVALID, EINVAL, "the runtime directory \"%.200s\" must begin with '/'", node->runtime_dir);
 		free(node);
 		return VG_INVALID;

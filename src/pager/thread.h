@@ -38,7 +38,7 @@ enum pager_host_step pager_prepare_piece(uint64_t kept, uint64_t *ret_missing);
 // all of it after the last piece. Unpinning waits for the GPU. Returns whether pieces are left.
 bool pager_release_piece(void);
 // Prepares the next move: pins host memory ahead of need, and releases unneeded host memory. Returns in how many
-// nanoseconds to call it again; 0: not needed.
+// nanoseconds to call this again; 0: no further call is needed.
 long pager_look_ahead(struct pager_slot *slot);
 
 // ---- leave.c and return.c: the moves. Functions that return false must be called again later.

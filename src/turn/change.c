@@ -126,8 +126,8 @@ static bool wait_for_drain(struct turn_arbiter *arbiter, uint64_t now)
 	return true;
 }
 
-// Pauses the holder for a request of the latency class: closes the holder's gate after a delay. If no vGPU has the
-// turn, grants none.
+// Closes the gates of batch vGPUs while a request of the latency class is in progress: after a delay, or at once if no
+// vGPU has the turn.
 static void update_pause(struct turn_arbiter *arbiter, uint64_t now)
 {
 	bool paused = arbiter->urgent_ns &&

@@ -250,7 +250,7 @@ static enum vg_status check_all_named(const struct visible *visible, const json_
 	return status;
 }
 
-// Adds what makes the vGPU one of a job. Takes over the reference to `devices`.
+// Adds the members of the request that make the vGPU one of a job. Takes over the reference to `devices`.
 static void add_job(json_t *request, const char *job, json_t *devices)
 {
 	json_object_set_new(request, "job", json_string(job));

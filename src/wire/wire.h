@@ -88,7 +88,7 @@ struct vg_wire_message {
 		struct vg_wire_registration registration;
 		struct vg_wire_event event;
 		struct vg_wire_guest guest;
-		char text[VG_WIRE_TEXT_MAX + 1]; // terminated by the receiver, no zero byte inside
+		char text[VG_WIRE_TEXT_MAX + 1]; // the receiver adds the terminating zero byte; there is no other one
 	};
 };
 
