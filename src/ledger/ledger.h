@@ -220,8 +220,8 @@ int vg_ledger_self(struct vg_ledger_owner *ret_owner);
 // of that process are stopped, and the caller may read and write its memory.
 
 // Removes the number of its slot from the memory of the process, which can then be dumped. The slot itself does not
-// change. If the process runs on after this call, it claims another slot. Returns 0. VG_LEDGER_BUSY: a thread is within
-// an operation; let it run for a moment. VG_LEDGER_GONE: the memory of the process does not name this slot. -errno.
+// change. If the process runs on after this call, it claims another slot. Returns 0, VG_LEDGER_BUSY (a thread is within
+// an operation; let it run for a moment), VG_LEDGER_GONE (the memory of the process does not name this slot) or -errno.
 int vg_ledger_lift(const struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, pid_t pid);
 // Undoes vg_ledger_lift(). Returns 0; VG_LEDGER_GONE: the memory of the process already names a slot; -errno.
 int vg_ledger_put_back(const struct vg_ledger_tenant *tenant, pid_t pid);
@@ -260,10 +260,10 @@ struct vg_ledger_keep {
 	const uint32_t *shared; // numbers of the shared allocations that the program still owns, sorted
 	size_t shared_count;
 };
-// Refunds all charges of a dead process except `keep` (NULL: none), exactly, wherever the process was killed. Frees the
-// slot if no charge is left. The caller has made sure that the process is dead and its memory released, except for that
-// of `keep`. Shared allocations with other holders keep their charge. Returns 0; VG_LEDGER_GONE: the slot has another
-// owner now; -EAGAIN: the header changed too often, try again.
+// Refunds all charges of a dead process except `keep` (NULL: none). The refund is exact, at whatever point the process
+// was killed. Frees the slot if no charge is left. The caller has made sure that the process is dead and its memory
+// released, except for that of `keep`. Shared allocations with other holders keep their charge. Returns 0;
+// VG_LEDGER_GONE: the slot has another owner now; -EAGAIN: the header changed too often, try again.
 int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, const struct vg_ledger_keep *keep,
 		   uint64_t *ret_refunded);
 // For a live process that has executed another program (exec) but has not claimed a slot since: refunds the charges of

@@ -1,5 +1,5 @@
-// Keeps what the balancer remembers between rounds. It prevents reactions to a single moment, and actions that undo
-// recent ones.
+// Keeps what the balancer remembers between rounds. This memory prevents reactions to a single moment, and actions that
+// undo recent ones.
 #include "manager/balancer.h"
 
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 struct checked_convolution;
 struct cudnn;
 
-// The parameters of a plan for cuDNN. A NULL pointer: not created.
+// The parameters of a plan for cuDNN. A pointer is NULL if its object was not created.
 struct cudnn_convolution {
 	void *input, *filter, *convolution, *output, *bias; // cuDNN's descriptors
 	int algorithm;

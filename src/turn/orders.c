@@ -45,9 +45,9 @@ static void place_contexts(struct turn_arbiter *arbiter)
 	}
 }
 
-// Returns whether the holder's threads may run ahead of the device, as they do natively, so that the device stays busy
-// while the host pauses. They may if all other vGPUs wait already: then the holder surely keeps its turn until the end.
-// Processes do not know what others of their vGPU have in flight, so only one process may run ahead.
+// Returns whether the holder's threads may run ahead of the device, as they do without Virgate, so that the device
+// stays busy while the host pauses. They may if all other vGPUs wait already: then the holder surely keeps its turn
+// until the end. Processes do not know what others of their vGPU have in flight, so only one process may run ahead.
 static bool may_run_ahead(const struct turn_arbiter *arbiter)
 {
 	const struct turn_facts *facts = &arbiter->vgpus[arbiter->holder].facts;
