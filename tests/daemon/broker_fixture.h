@@ -1,6 +1,6 @@
-// Starts a daemon with a broker and simulated GPUs, and clients whose messages the test writes itself. A pipe replaces
-// device memory: the simulated driver's descriptors of memory are pipes of that name, and the broker checks only the
-// name.
+// Starts a daemon with a broker and simulated GPUs, and clients whose messages the test writes itself. A named pipe
+// replaces device memory: it has the name that the simulated driver gives a memory descriptor. The broker accepts it,
+// because it checks only the name.
 #pragma once
 #include "daemon_fixture.h"
 #include "share/message.h"
@@ -13,7 +13,8 @@ static bool is_system_wide; // whether start_broker() starts the system's daemon
 static const char *simulated_gpu = "memory=1G,ctx=16M";
 static rlim_t descriptor_limit; // the descriptor limit of the next daemon; 0: the same limit as the test's
 
-// Starts a daemon that kills itself at step `step`; -1: never. Returns whether the daemon listens.
+// Starts a daemon that kills itself at the given step of the broker's work (BROKER_STEP); -1: never. Returns whether
+// the daemon listens.
 static inline bool start_broker_program(const char *program, int step)
 {
 	int ready[2];
@@ -191,8 +192,8 @@ struct published {
 	char id[40], ticket[72];
 };
 
-// Registers `count` ranges of memory with the broker, without a commit. Returns the connection after the broker has
-// confirmed all ranges.
+// Registers `count` ranges of memory with the broker, but does not commit the publication. Returns the connection after
+// the broker has confirmed all ranges.
 static inline int register_ranges(const char *name, const char *more, const int *memory, unsigned int count,
 				  uint32_t access)
 {
@@ -273,8 +274,8 @@ static inline void close_lease(struct lease *lease)
 	munmap((void *)lease->page, VG_PAGE_SIZE);
 }
 
-// Returns a number from the first listed publication with that name and generation (0: any generation); -1: no such
-// publication is listed.
+// Returns the number under `key` in the first listed publication with that name and generation (0: any generation).
+// Returns -1 if no such publication is listed.
 static inline json_int_t listed_figure(const char *name, json_int_t generation, const char *key, char *ret_text)
 {
 	json_t *reply = ask("{'op':'publications'}"), *row;
@@ -295,7 +296,8 @@ static inline json_int_t listed_figure(const char *name, json_int_t generation, 
 	return result;
 }
 
-// Waits at most two seconds until the publication is listed in state `wanted`. "gone": until it is not listed any more.
+// Waits at most two seconds until the publication is listed in the state `wanted`. If `wanted` is "gone", waits until
+// the publication is not listed any more.
 static inline void await_state(const char *name, json_int_t generation, const char *wanted)
 {
 	char state[32] = "";
@@ -323,7 +325,7 @@ static inline void await_leases(const char *name, json_int_t wanted)
 	     (long long)wanted);
 }
 
-// Returns how many descriptors of the memory the daemon has open.
+// Returns how many descriptors of the memory with that number the daemon has open.
 static inline int count_daemon_descriptors(int number)
 {
 	char path[64], link[320], target[320], wanted[64];
@@ -340,7 +342,7 @@ static inline int count_daemon_descriptors(int number)
 	return count;
 }
 
-// Waits until a thread of the daemon has closed all descriptors of the memory.
+// Waits until a thread of the daemon has closed all descriptors of the memory with that number.
 static inline void await_released(int number)
 {
 	for (int i = 0; i < 1000 && count_daemon_descriptors(number); i++)

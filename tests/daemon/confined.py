@@ -89,7 +89,8 @@ def main():
     keep = {name.lower() for value in unit['CapabilityBoundingSet'] for name in value.split()}
     capabilities = read_defines('linux/capability.h', r'^#define (CAP_\w+)\s+(\d+)$')
     code, length = make_filter(*list_allowed_calls(unit['SystemCallFilter']))
-    # In tests the directories of RuntimeDirectory= and StateDirectory= are below /tmp.
+    # The unit's RuntimeDirectory= and StateDirectory= are not made writable, because the tests put these directories
+    # below /tmp.
     set_mounts(['/dev', '/proc', '/sys'] + [path for value in unit['ReadWritePaths'] for path in value.split()])
     for name, number in capabilities.items():
         if name not in keep and name != 'cap_last_cap':

@@ -176,8 +176,8 @@ static inline json_int_t figure(const char *name, const char *key)
 	return result;
 }
 
-// Waits at most `ms` milliseconds until the figure has the value. Returns how many milliseconds that took; -1: the
-// figure had another value until the end.
+// Waits at most `ms` milliseconds until the daemon lists the value `wanted` under `key` for the vGPU. Returns how many
+// milliseconds that took; -1: another value was listed until the end.
 static inline int await_figure(const char *name, const char *key, json_int_t wanted, int ms)
 {
 	uint64_t start = vg_clock_monotonic_ns();

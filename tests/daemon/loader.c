@@ -30,8 +30,8 @@ static size_t free_mib(void)
 	return free / mib;
 }
 
-// Waits until that much memory is free. A module counts twice if the daemon measures between its load and its charge:
-// as charged and as undeclared memory. The next measurement corrects that.
+// Waits until at least that many MiB are free. If the daemon measures after a module was loaded and before it is
+// charged, the module counts twice: as charged and as undeclared memory. The next measurement corrects that.
 static bool await_free(size_t least)
 {
 	for (int i = 0; i < 1000 && free_mib() < least; i++)
@@ -86,7 +86,8 @@ static int load_libraries(void)
 	return 0;
 }
 
-// Imports memory that only the import keeps allocated. The importer never maps it, so its size is unknown there.
+// Imports memory that only the import keeps allocated. The importing process never maps the memory, so the interposer
+// does not learn its size from the import.
 static int import_unmapped(void)
 {
 	enum { CHUNK_MIB = 64, MANY = 40 };

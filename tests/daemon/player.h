@@ -1,5 +1,5 @@
-// A process in a vGPU that simulates a pager. It follows requests to move memory (wishes, in pager/page.h) as its plan
-// says, without a GPU.
+// A process in a vGPU that simulates a pager, without a GPU. The daemon writes requests to move memory into the ledger
+// (struct pager_page, in pager/page.h). The player answers them as its plan says.
 #pragma once
 #include "base/clock.h"
 #include "ledger/ledger.h"
@@ -17,14 +17,14 @@
 
 struct player_plan {
 	uint64_t bytes; // bytes of charged memory that can move; 0: no memory
-	// The reason why the memory cannot leave the device. If the value is PAGER_DEVICE, the memory cannot return to
-	// the device.
+	// The player gives up requests to move memory out for this reason; PAGER_DONE: it does not give up. With
+	// PAGER_DEVICE, it instead gives up requests to move memory back to the device.
 	enum pager_reason reason;
 	uint32_t row;
 	uint64_t missing;
 	unsigned int slow_ms; // how long the player takes to move the memory out or back
 	bool is_silent;	      // the player never answers
-	bool is_host;	      // the player calls vg_ledger_set_host()
+	bool is_host;	      // the player marks itself as the program to which the vGPU belongs
 	bool breaks;	      // the player's first attempt to move memory fails
 };
 

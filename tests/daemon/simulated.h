@@ -1,5 +1,5 @@
-// Creates directories for simulated GPUs and their daemon, which the `virgate` program starts as it does for users.
-// Include in one file of a program.
+// Creates directories for simulated GPUs and for their daemon. The `virgate` program starts that daemon, as it does for
+// users. Include this header in one file of a program.
 #pragma once
 #include "daemon_fixture.h"
 

@@ -81,7 +81,7 @@ TEST(group_has_one_sum_for_all_members)
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':1073741824}", "");
 }
 
-// Slurm's plugin does that: root creates the vGPU of a user's job, and gives the user's number.
+// Slurm's plugin does that: root creates the vGPU of a user's job, and gives the user's id as the owner.
 TEST(vgpu_that_root_creates_for_a_member_counts_for_the_group)
 {
 	start_with("[group games]\nmemory = 3G\nclass = batch\n");
@@ -102,7 +102,8 @@ TEST(every_user_has_the_common_limit)
 {
 	start_with("[user *]\nmemory = 1G\n[user 60002]\nmemory = 2G\n");
 	CHECK_ANSWER(60003, 0, "{'op':'create','name':'c','memory':1073741824}", "");
-	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1073741824}", ""); // each user has a separate sum
+	// the vGPU of user 60003 does not count for Alice
+	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1073741824}", "");
 	check_refused(ALICE, 0, "{'op':'create','name':'b','memory':629145600}", "user 60001 may have 1.0 GiB");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':2147483648}", "");
 	CHECK_AGREED(

@@ -116,8 +116,8 @@ static void check_next(void)
 	kill_daemon();
 }
 
-// Runs the scenario in a child process, so that no descriptor of it is left for the next daemon. An alarm kills a child
-// that hangs.
+// Runs the scenario in a child process, so that the next daemon inherits none of the scenario's descriptors. An alarm
+// kills a child that hangs.
 static void run_in_child(void)
 {
 	int status;

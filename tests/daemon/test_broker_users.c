@@ -117,7 +117,7 @@ TEST(mode_applies_to_owner_group_and_others)
 	end_player(&alice);
 }
 
-// Opens a page's descriptor for writing. Another user can read the page, and must not be able to do that.
+// Opens a page's descriptor for writing. Another user, who may read the page, must not be able to open it for writing.
 TEST(page_descriptor_cannot_be_opened_for_writing)
 {
 	char path[64];

@@ -47,7 +47,7 @@ static pid_t start_contained_tenant(bool is_registered)
 		got += (size_t)length;
 	}
 	close(ready[0]);
-	// The tenant writes a byte, and its parent writes the outer pid, in either order.
+	// The tenant writes the byte 1, and its parent writes the outer pid. Their bytes can arrive in either order.
 	if (bytes[0] == 1 && bytes[4] != 1)
 		memcpy(&outer, bytes + 1, sizeof outer);
 	else
@@ -138,7 +138,7 @@ TEST(vgpu_of_a_container_ends_with_its_first_process)
 	CHECK_INT(await_listed_pid("c"), first);
 	check_container_of_tenant("c", "0123abcd");
 	kill_daemon();
-	start_daemon(); // knows the container from its file
+	start_daemon(); // the new daemon reads the container from the file that the killed daemon wrote
 	CHECK_INT(await_listed_pid("c"), first);
 	check_container_of_tenant("c", "0123abcd");
 	CHECK(is_listed("own"));

@@ -411,7 +411,7 @@ TEST(daemon_starts_while_another_ends)
 		start_daemon();
 		pid_t leaving = daemon_pid;
 		CHECK_AGREED(ask("{'op':'shutdown'}"));
-		// the path is gone; otherwise the ending daemon would get the next request
+		// the path is removed before the answer; otherwise the ending daemon would get the next request
 		CHECK(access(socket_path, F_OK) < 0);
 		daemon_pid = start_daemon_at(runtime_dir, "0", &ready);
 		CHECK(ready);

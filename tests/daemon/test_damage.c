@@ -8,8 +8,9 @@
 
 static const char *const patterns[] = {"zeroes", "ones", "a random word"};
 
-// Whether threads race for a word does not depend on its value, so the thread sanitizer gets one value of each word.
-// Zeroes lead to no place outside an array, so the address sanitizer gets the other two.
+// A race for a word does not depend on the word's value, so a run with the thread sanitizer writes only one value to
+// each word. Zeroes cannot cause accesses outside an array, so a run with the address sanitizer writes only the other
+// two values.
 #ifdef __SANITIZE_THREAD__
 enum { FIRST_PATTERN = 2 };
 #elif defined(__SANITIZE_ADDRESS__)
@@ -225,8 +226,8 @@ TEST(every_overwritten_word_harms_no_other_vgpu)
 	kill_tenant(tenant);
 }
 
-// Writes an impossible sum into a ledger. Its vGPU must become damaged: the daemon admits no new programs, and removes
-// the vGPU after its programs have ended.
+// Writes a sum of charges that cannot be right into a ledger. The vGPU must become damaged: the daemon admits no new
+// programs, and removes the vGPU after its programs have ended.
 TEST(impossible_sum_is_damage)
 {
 	const size_t charged = offsetof(struct ledger_header, account);

@@ -43,8 +43,8 @@ TEST(options_are_stored)
 	check_options("b", 64 * MIB);
 }
 
-// Tests two vGPUs whose options are not in the state file: an ephemeral one, which is only in the runtime directory,
-// and one of which only the ledger exists.
+// Tests two vGPUs whose options are not in the state file. The first is ephemeral, so it is only in the runtime
+// directory. Of the second, only the ledger exists.
 TEST(options_of_an_ephemeral_vgpu_are_stored)
 {
 	char path[300];
@@ -187,7 +187,8 @@ TEST(suspend_and_resume_one_process)
 	CHECK_REFUSED(ask("{'op':'resume','pid':%d}", (int)second), "busy", "is not suspended");
 	CHECK_INT(count_asked(ask("{'op':'resume','pid':%d}", (int)first)), 1);
 	await_state("a", first, "running");
-	// A process that was suspended alone resumes with the vGPU, whether or not the whole vGPU was suspended.
+	// The first process is suspended alone. Resuming the vGPU must also resume that process, whether or not the
+	// whole vGPU was suspended after it.
 	for (int whole = 0; whole < 2; whole++) {
 		CHECK_INT(count_asked(ask("{'op':'suspend','pid':%d}", (int)first)), 1);
 		await_state("a", first, "suspended");
@@ -283,11 +284,13 @@ TEST(process_that_gave_up_is_asked_again)
 			poll(NULL, 0, 5);
 		CHECK_STR(text_of("a", bad, "state"), "running");
 		CHECK_STR(text_of("a", bad, "reason"), "thread");
-		// The row of entries.def whose number is in the slot names this driver function.
+		// The slot of the bad process contains the number of a row in entries.def. The daemon must list the
+		// driver function of that row.
 		CHECK_STR(text_of("a", bad, "call"), "cuArray3DGetDescriptor_v2");
 		CHECK_STR(text_of("a", 0, "state"), "partly suspended");
 		CHECK_INT(player_slot(ledger, bad)->bell, i);
-		CHECK_INT(player_slot(ledger, good)->bell, 1); // this process has followed the request
+		// the good process followed the first request, so the daemon did not wake it again
+		CHECK_INT(player_slot(ledger, good)->bell, 1);
 	}
 	CHECK_INT(count_asked(ask("{'op':'resume','name':'a'}")), 2);
 	await_state("a", good, "running");

@@ -49,7 +49,7 @@ static void write_answer(struct pager_slot *slot, enum pager_state state)
 }
 
 // Makes the second vGPU wait for room on the device. The first vGPU occupies the room without using it, so the daemon
-// orders the first one out.
+// asks the first one to move its memory to the host.
 static void order_first_out(void)
 {
 	await_word(&first_page->ask_ms, 100, 10);
@@ -102,7 +102,8 @@ static void show_physical(uint64_t bytes)
 		  (unsigned long long)bytes);
 }
 
-// The first process reports that it has left, or that it has no memory. NVML shows its memory on the device.
+// Lets the first process report `state`: that its memory is in the host, or that it has no memory. NVML still shows the
+// memory on the device, so the daemon must not believe the report.
 static void check_false_report(enum pager_state state)
 {
 	static char text[65536];
@@ -112,7 +113,7 @@ static void check_false_report(enum pager_state state)
 	show_physical(5 * GIB);
 	order_first_out();
 	write_answer(first, state);
-	await_word(&first_page->out, 0, 20); // the order is withdrawn
+	await_word(&first_page->out, 0, 20); // the daemon withdraws its request to the first vGPU
 	await_word(&second_page->out, 1, 20);
 	CHECK_STR(text_of("a", 0, "state"), state == PAGER_OUT ? "contradicted" : "running");
 	CHECK_INT(number_of("a", 0, "in_host"), 0);
@@ -120,7 +121,7 @@ static void check_false_report(enum pager_state state)
 	CHECK(vg_file_read(path, text, sizeof text) > 0);
 	CHECK_CONTAINS(text, "vGPU a counts as on the GPU: its programs report that their memory is in the host, but "
 			     "5.0 GiB of it is on the GPU");
-	// The second process, which waits, gets no room, also if the user suspends the first one.
+	// The second process still waits. It must get no room, not even after the user has suspended the first vGPU.
 	json_decref(ask("{'op':'suspend','name':'a'}"));
 	write_answer(first, state);
 	for (int i = 0; i < 100; i++) {
@@ -128,7 +129,7 @@ static void check_false_report(enum pager_state state)
 		poll(NULL, 0, 10);
 	}
 	CHECK_STR(text_of("a", 0, "state"), "contradicted");
-	show_physical(100 * MIB); // the memory leaves at last
+	show_physical(100 * MIB); // the memory is not on the device any more
 	await_word(&second_page->out, 0, 20);
 	CHECK_STR(text_of("a", 0, "state"), "suspended");
 	end_crowded();

@@ -142,7 +142,8 @@ TEST(deep_suspension_keeps_the_undeclared_charge)
 	kill_tenant(player);
 }
 
-// Reports any amounts of memory in the host. The charge, with the undeclared part, must be at least what NVML reports.
+// Reports various false amounts of memory in the host. The charge and the undeclared memory together must be at least
+// what NVML reports.
 TEST(no_word_in_a_slot_lowers_a_charge)
 {
 	static const uint64_t lies[] = {0, 1, 512 * MIB, GIB, 4 * GIB, INT64_MAX, UINT64_MAX};
@@ -153,8 +154,8 @@ TEST(no_word_in_a_slot_lowers_a_charge)
 	struct pager_slot *slot = player_slot(ledger, liar);
 	show_physical(liar, GIB + 200 * MIB);
 	for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-		// Of the reported memory, only declared memory can be in the host, and only if the process reports that
-		// it has left the device.
+		// The daemon accepts a report of memory in the host only if the process also reports that its memory
+		// has left the device. Then at most the declared memory, 1 GiB, counts as in the host.
 		uint64_t host = i % 2 == 0 ? 0 : lies[i] < GIB ? lies[i] : GIB;
 		slot->bytes = lies[i];
 		slot->host = lies[i];

@@ -1,5 +1,5 @@
-// Checks the samples of the last hour without a daemon: their order, and the bound of the answer with the figures of
-// all vGPUs and GPUs. The figures and the clock are stand-ins.
+// Checks the samples that the daemon keeps of the last hour: their order, and the largest size of an answer about all
+// vGPUs and GPUs. Runs without a daemon; the figures and the clock are stand-ins.
 #include "base/clock.h"
 #include "daemon/arbiter.h"
 #include "daemon/eviction.h"
@@ -14,7 +14,7 @@ enum { DEVICES = 2, MOST_VGPUS = HISTORY_VGPUS + 50 };
 
 static struct vgpu vgpus[MOST_VGPUS];
 static struct node node;
-static uint64_t now_ns = 1, number; // `number`: of the latest sample
+static uint64_t now_ns = 1, number; // `number` is the number of the latest sample
 
 // ---- stand-ins -------------------------------------------------------------------------------------------
 
@@ -64,7 +64,7 @@ int vg_system_memory_used(struct vg_system *system, size_t index, uint64_t *ret_
 	return 0;
 }
 
-// Each sample has a figure of its own.
+// Stands in for the ledger: returns another value for each sample, so that the test can recognise a sample.
 uint64_t vg_ledger_charged(const struct vg_ledger *ledger)
 {
 	(void)ledger;
@@ -99,7 +99,7 @@ static void take_samples(int count)
 	}
 }
 
-// Checks that all arrays of a series have these samples, which are the newest. Returns how many there are.
+// Checks that all arrays of a series have the same length, and end with the newest sample. Returns their length.
 static size_t check_series(const json_t *series)
 {
 	static const char *const names[] = {"charged", "physical", "in_host", "gpu_ns", "waited_ns", "refusals"};
@@ -110,7 +110,8 @@ static size_t check_series(const json_t *series)
 	CHECK_INT(first + (json_int_t)count, (json_int_t)number + 1);
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		CHECK_INT(json_array_size(json_object_get(series, names[i])), count);
-	// A GPU's figure is the sum over its vGPUs, so only the figure of a vGPU says which sample it is.
+	// Each sample of a vGPU is its own number. A GPU's samples are sums over its vGPUs, so they do not tell the
+	// number.
 	for (size_t i = 0; i < count && json_is_string(json_object_get(series, "vgpu")); i++)
 		CHECK_INT(json_integer_value(json_array_get(charged, i)), first + (json_int_t)i);
 	return count;
@@ -138,7 +139,7 @@ static size_t check_answer(const struct history_query *query, size_t series_coun
 
 TEST(the_answer_about_all_is_bounded)
 {
-	// The vGPUs of a smaller number keep their samples, so the larger numbers come later.
+	// vGPUs of earlier rounds keep their samples, so each round must have more vGPUs than the one before.
 	static const int counts[] = {1, 5, 6, 30, HISTORY_VGPUS, MOST_VGPUS};
 
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
@@ -148,7 +149,8 @@ TEST(the_answer_about_all_is_bounded)
 		size_t count = check_answer(&(struct history_query){0}, series);
 		if (count * series > HISTORY_ANSWER)
 			FAIL("%zu samples of %d vGPUs", count * series, counts[i]);
-		// The bound leaves out no more than it must.
+		// The answer must not be shorter than its limit requires: one more sample of each series would exceed
+		// the limit.
 		if (count < HISTORY_SAMPLES && (count + 1) * (series + 1) <= HISTORY_ANSWER)
 			FAIL("only %zu samples each of %d vGPUs", count, counts[i]);
 		CHECK_INT(check_answer(&(struct history_query){.most = HISTORY_SAMPLES}, series), count);

@@ -57,7 +57,8 @@ uid_t user_owner(uid_t uid)
 	return uid >= 100000 ? 1000 : uid;
 }
 
-// The journal posts one piece of work at a time. finish_work() does it.
+// Stands in for the daemon's worker threads. The journal hands over one piece of work at a time, and finish_work()
+// executes it.
 bool work_post(uid_t uid, struct work *work)
 {
 	(void)uid;
@@ -122,7 +123,7 @@ static void add(enum journal_kind kind, const char *text)
 	finish_work();
 }
 
-// Adds events of the daemon, of which there may be any number, unlike those of a user.
+// Adds events of the daemon itself. Their number is not limited, unlike the number of events of one user.
 static void add_many(int number)
 {
 	for (int i = 0; i < number; i++)
@@ -174,9 +175,10 @@ static void fill_disk(void)
 	add_many(JOURNAL_EVENTS - 1);
 	CHECK_INT(lines, 1); // one line for all failures
 	CHECK_CONTAINS(said, "cannot be written: File too large; the daemon goes on");
-	CHECK_INT(journal_counts().lost, 0); // all but the first are in memory, and the first is on the disk
+	// no event is lost: the first is on the disk, and memory has room for all others
+	CHECK_INT(journal_counts().lost, 0);
 	CHECK_INT(journal_counts().write_errors, JOURNAL_EVENTS - 1);
-	add_many(1); // the one on the disk leaves the memory
+	add_many(1); // the new event replaces the first one in memory, which is still on the disk
 	CHECK_INT(journal_counts().lost, 0);
 	add_many(10);
 	CHECK_INT(journal_counts().lost, 10);
@@ -193,7 +195,7 @@ static void fill_disk(void)
 	CHECK_INT(count_lines(file) + count_lines(old_file), 1 + JOURNAL_EVENTS);
 	CHECK_INT(journal_file_last(), journal_next(0)->number + JOURNAL_EVENTS - 1);
 	journal_file_finish(&node);
-	CHECK_INT(lines, 3); // nothing is missing now
+	CHECK_INT(lines, 3); // nothing is missing in the file now, so finishing it logs no further line
 }
 
 TEST(events_that_a_full_disk_refuses_are_kept_and_lost_ones_counted)
@@ -211,7 +213,7 @@ static void fill_disk_twice(void)
 	CHECK_INT(lines, 2);
 	limit_disk(0);
 	add_many(3);
-	CHECK_INT(lines, 3); // the log also reports the second time
+	CHECK_INT(lines, 3); // the disk is full for the second time, and the log reports that again
 }
 
 TEST(a_disk_that_is_full_again_is_reported_again)
@@ -247,7 +249,8 @@ static void set_clock_back(void)
 	json_decref(list);
 	query = (struct journal_query){.most = JOURNAL_ANSWER, .since = since};
 	list = journal_list(NULL, &query);
-	CHECK_INT(json_array_size(json_object_get(list, "events")), 3); // not those of the hour before
+	// the events of the hour before `since` are left out
+	CHECK_INT(json_array_size(json_object_get(list, "events")), 3);
 	json_decref(list);
 }
 
@@ -262,7 +265,8 @@ static void write_two(void)
 	add(JOURNAL_DRAINED, "GPU 0");
 }
 
-// A child of its own adds events with a clock that is ahead; the next daemon's clock is right.
+// A child process adds events while its clock is a day ahead. Then the next daemon loads these events with the right
+// clock.
 static void restart_with_earlier_clock(void)
 {
 	uint64_t right = clock_ns;
@@ -291,7 +295,8 @@ TEST(a_restarted_daemon_continues_after_events_of_the_future)
 
 // ---- damaged files ---------------------------------------------------------------------------------------
 
-// Writes the file with one byte changed, or cut there, and loads it in a child. Returns how many events the child has.
+// Writes the file with the byte at `at` changed, or cut before that byte. Loads the file in a child, and returns how
+// many events the child has loaded.
 static int load_changed(const char *text, size_t length, size_t at, bool is_cut)
 {
 	int status;
@@ -374,7 +379,7 @@ TEST(texts_are_valid_wherever_they_are_cut)
 	run_alone(add_odd_texts);
 }
 
-// The budget is 256 events, and 1 more each second. The clock of this test stands nearly still.
+// Each user may add 256 events at once, and then 1 event a second. The clock of this test hardly advances.
 static void flood_as_subordinate_users(void)
 {
 	for (uid_t uid = 100000; uid < 100016; uid++) {

@@ -280,7 +280,7 @@ TEST(device_modes_override_the_mode)
 	CHECK_INT(device_of("d"), 1);
 	CHECK_STR(mode_of("d"), "mps");
 	pid_t second = enter_and_stay("'name':'e','memory':1073741824,'device_modes':{'1':'time'}", answer);
-	CHECK_INT(device_of("e"), 0); // GPU 1 is in the mode mps now
+	CHECK_INT(device_of("e"), 0); // GPU 1 is in the mode mps now, so the daemon chooses GPU 0
 	CHECK_REFUSED(ask("{'op':'enter','memory':%llu,'device_modes':{'2':'mps'}}", GIB), "not_found",
 		      "there is no GPU 2");
 	CHECK_REFUSED(ask("{'op':'enter','memory':%llu,'device_modes':{'0':'fast'}}", GIB), "invalid",

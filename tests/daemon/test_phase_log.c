@@ -1,4 +1,5 @@
-// Tests the log of phases: which records a reader gets, and that it notices missing ones.
+// Tests the log that records the phases of vGPUs in their turns: which records a reader gets, and that a reader learns
+// when older records are missing.
 #include "daemon/phase_log.h"
 #include "test.h"
 

@@ -1,4 +1,5 @@
-// Removes the runtime directory while a daemon and tenants run, as happens at a logout or by a user.
+// Removes the runtime directory while a daemon and tenants run. That happens when the user logs out, or when the user
+// removes it.
 #include "simulated.h"
 
 #include <sys/file.h>
@@ -67,7 +68,8 @@ static void find_socket(void)
 	snprintf(runtime_dir, sizeof runtime_dir, "%.*s", (int)(strrchr(socket_path, '/') - socket_path), socket_path);
 }
 
-// Uses the default runtime directory. Only the simulated GPUs have a directory of the test's own.
+// Uses the default runtime directory, which must outlive the session directory (XDG_RUNTIME_DIR) that a logout removes.
+// Only the simulated GPUs have a directory of the test's own.
 TEST(limit_applies_after_logout)
 {
 	char session[300];

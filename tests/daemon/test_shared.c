@@ -157,8 +157,8 @@ TEST(descriptor_in_another_vgpu_is_not_charged)
 	end_both();
 }
 
-// Kills the daemon between export and import: the next daemon must know the exports, and the guests (processes of other
-// vGPUs that opened memory), of before.
+// Kills the daemon between export and import. The next daemon must know the earlier exports, and the earlier guests
+// (processes of other vGPUs that opened memory).
 TEST(daemon_is_killed_between_export_and_import)
 {
 	start_actors("b");
@@ -179,8 +179,8 @@ TEST(daemon_is_killed_between_export_and_import)
 	end_both();
 }
 
-// Tests a second process without a daemon. That process cannot learn to which vGPU the memory is charged, so both vGPUs
-// are charged: the memory must never be charged to none.
+// Opens memory in a process of a second vGPU while no daemon runs. That process cannot learn which vGPU is charged, so
+// both are charged. Otherwise the memory could be charged to neither.
 TEST(without_a_daemon_user_in_another_vgpu_is_charged)
 {
 	start_actors("b");

@@ -74,7 +74,7 @@ TEST(sighup_runs_the_installed_daemon)
 	for (int i = 0; i < 3000 && (!runs(daemon, program) || access(socket_path, F_OK) < 0); i++)
 		poll(NULL, 0, 10);
 	CHECK(runs(daemon, program));
-	CHECK_INT(virgate("ps --sim"), 0); // waits until it answers
+	CHECK_INT(virgate("ps --sim"), 0); // waits until the new daemon answers
 	reply = ask("{'op':'ping'}");
 	CHECK_INT(json_integer_value(json_object_get(reply, "pid")), daemon);
 	json_decref(reply);

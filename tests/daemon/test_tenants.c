@@ -197,8 +197,8 @@ TEST(next_program_gets_the_name_of_the_last)
 	}
 }
 
-// Ends the daemon and the first program together. The next daemon finds a vGPU of that name without a process, and the
-// second program must get the name.
+// Ends the daemon and the first program together. The next daemon finds the vGPU `again` without a process, and the
+// next program must get that name.
 TEST(next_program_gets_the_name_at_the_next_daemon)
 {
 	char name[64];
@@ -339,8 +339,8 @@ TEST(measured_overhead_is_stored)
 	vg_ledger_close(ledger);
 }
 
-// Tests a busy tenant, which reserves and refunds all the time, and has 1 GiB of undeclared memory. The daemon must
-// find at least the part above the most that the tenant ever declared.
+// Tests a tenant that reserves and refunds all the time, while NVML shows 1 GiB for it. The daemon must find at least
+// the part of that 1 GiB that exceeds the most that the tenant ever declared.
 TEST(busy_tenant_is_measured)
 {
 	struct vg_ledger_tenant seen;
@@ -441,7 +441,7 @@ TEST(many_processes_start_at_once)
 	CHECK(await_figure("a", "charged", 0, 2000) >= 0);
 }
 
-// Lets a tenant execute a program without CUDA (exec). It must not be charged for anything any more.
+// Lets a tenant execute a program that does not use CUDA (exec). The process must then be charged for nothing any more.
 TEST(exec_is_refunded)
 {
 	char path[400];
@@ -466,7 +466,7 @@ TEST(exec_is_refunded)
 	kill_tenant(child);
 }
 
-// Device memory beyond the charges is logged once.
+// If NVML reports more memory than is charged, the daemon logs that once.
 TEST(drift_is_logged_once)
 {
 	char path[300], text[8192], *at;
@@ -497,8 +497,8 @@ static struct vg_ledger *open_ledger(const char *name)
 	return ledger;
 }
 
-// As in a restore, this process first owns the reserved slot, and the daemon sees that. Then the restored tenant gets
-// the slot.
+// Imitates a restore: this process first owns the reserved slot, and the daemon sees that. Then the restored tenant
+// gets the slot.
 TEST(measurement_uses_the_new_owner_of_a_slot)
 {
 	struct vg_ledger_tenant tenant;

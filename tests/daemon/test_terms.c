@@ -5,7 +5,7 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 
-// Returns the share, limit and class of the vGPU as `inspect` lists them, such as "30" or "30 limit latency".
+// Returns the share, limit and class of the vGPU as `inspect` lists them, such as "30 batch" or "30 limit latency".
 static const char *terms_of(const char *name)
 {
 	static char text[64];
@@ -19,8 +19,8 @@ static const char *terms_of(const char *name)
 	return text;
 }
 
-// Returns how the daemon lists that the vGPU gets its share, and why: "held: REASON" or "not held: REASON". Returns ""
-// if the vGPU takes no part in turns.
+// Returns what the daemon lists about the turns of the vGPU: "held: REASON" if it gets its share, else "not held:
+// REASON". Returns "" if the vGPU takes no part in turns.
 static const char *turns_of(const char *name)
 {
 	static char text[256];
@@ -127,7 +127,8 @@ TEST(shares_beyond_100_percent_are_refused)
 	CHECK_REFUSED(ask("{'op':'set','name':'a','share':31,'memory':%llu}", 2 * GIB), "limit", "30 % is left");
 	CHECK_INT(figure("a", "memory"), GIB); // nothing has changed
 	CHECK_STR(terms_of("a"), "30 batch");
-	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu,'device':0}", GIB)); // vGPU c has no share
+	// all of the compute share of GPU 0 is in use, so vGPU c gets none
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu,'device':0}", GIB));
 	CHECK_AGREED(ask("{'op':'create','name':'d','memory':%llu,'share':100,'device':1}", GIB));
 	CHECK_AGREED(ask("{'op':'set','name':'b','share':60}"));
 	CHECK_AGREED(ask("{'op':'set','name':'a','share':40}"));
@@ -251,7 +252,7 @@ TEST(stopped_processes_are_listed)
 	kill_tenant(other);
 }
 
-// Waits until the page has the reason (`has` true), or has another one (`has` false).
+// Waits until the page shows the reason if `has`, else until it shows another one. Returns false after 5 s.
 static bool await_reason(const struct turn_page *page, enum turn_reason reason, bool has)
 {
 	uint64_t end = vg_clock_monotonic_ns() + 5000000000;
@@ -385,9 +386,9 @@ TEST(only_one_daemon_controls_the_shares_of_a_gpu)
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'set','name':'c','share':10}"), "limit", "two daemons cannot");
 	CHECK_AGREED(ask_at(other_socket, "{'op':'enter','vgpu':'c'}")); // vGPU c has no share
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'d','memory':%llu,'share':1,'device':1}", GIB));
-	// GPU 1 now has less memory left than GPU 0.
+	// Leaves GPU 1 with less free memory than GPU 0, so that the second daemon would choose GPU 0 for its memory.
 	CHECK_AGREED(ask("{'op':'create','name':'e','memory':%llu,'device':1}", 5 * GIB));
-	// The second daemon may not use a share on GPU 0.
+	// The second daemon may not use a share on GPU 0, so it must choose GPU 1.
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'e','memory':%llu,'share':1}", GIB));
 	// The vGPUs of the first daemon can still be entered.
 	pid_t second = start_launcher(socket_path, "'vgpu':'a'", name);

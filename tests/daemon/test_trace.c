@@ -1,4 +1,5 @@
-// Tests the request `trace`: what it makes the gates count and when that ends, and what it lists.
+// Tests the request `trace`: it makes processes count launches and copies as long as clients repeat it, and lists these
+// counts and the turns.
 #include "daemon_fixture.h"
 #include "turn/page.h"
 
@@ -26,7 +27,7 @@ static bool counts_launches(const struct turn_page *page)
 	return turn_word_is(atomic_load(&page->word), TURN_COUNT);
 }
 
-// Waits at most 30 s. Returns false if it has not become true, or false, until then.
+// Waits at most 30 s until is(page) equals `wanted`. Returns false if that did not happen.
 static bool await(bool (*is)(const struct turn_page *page), const struct turn_page *page, bool wanted)
 {
 	uint64_t end = vg_clock_monotonic_ns() + 30000000000ull;
@@ -69,9 +70,9 @@ TEST(processes_count_while_a_trace_is_recorded)
 	CHECK_INT(read_field("tenant", "launches"), 77);
 	CHECK_INT(read_field("out", "bytes"), 5);
 	CHECK_INT(read_field("in", "count"), 0);
-	page->copies[TURN_COPY_IN].bytes = UINT64_MAX; // tenants can write any value
+	page->copies[TURN_COPY_IN].bytes = UINT64_MAX; // a tenant can write any value, even one too large for JSON
 	CHECK_INT(read_field("in", "bytes"), INT64_MAX);
-	CHECK(await(counts_copies, page, false)); // no client asks any more
+	CHECK(await(counts_copies, page, false)); // no client requests a trace any more, so counting stops
 	CHECK(await(counts_launches, page, false));
 	CHECK_AGREED(ask("{'op':'trace'}"));
 	CHECK(counts_copies(page) && counts_launches(page));
@@ -81,7 +82,7 @@ TEST(processes_count_while_a_trace_is_recorded)
 	kill_tenant(tenant);
 }
 
-// With a share, the arbiter writes the word of the gate, and has the phases.
+// If a vGPU has a share, the arbiter controls its gate. The arbiter must make the gate count launches for a trace, too.
 TEST(the_arbiter_counts_for_a_trace)
 {
 	fresh_node();
@@ -91,14 +92,14 @@ TEST(the_arbiter_counts_for_a_trace)
 	struct turn_page *page = vg_ledger_turn_page(open_ledger("a"));
 	CHECK_INT(figure("a", "tenants"), 1);
 	CHECK_AGREED(ask("{'op':'trace'}"));
-	CHECK(await(counts_launches, page, true)); // no other vGPU is there, so nothing is enforced
+	CHECK(await(counts_launches, page, true)); // only one vGPU runs, so the arbiter delays no launch
 	CHECK(counts_copies(page));
 	CHECK(await(counts_copies, page, false));
 	CHECK(await(counts_launches, page, false));
 	kill_tenant(tenant);
 }
 
-// Makes a thread wait at the gate, and tells the arbiter.
+// Marks a thread as waiting at the gate, and wakes the arbiter.
 static void ask_for_turn(struct turn_page *page, struct turn_slot *slot)
 {
 	slot->alive_ns = vg_clock_monotonic_ns();
@@ -149,8 +150,8 @@ TEST(an_answer_continues_the_one_before)
 	kill_tenant(tenant);
 }
 
-// Counts the records of an answer that continue the phase of the record before. *phase and *turn are those of the last
-// record.
+// Counts the records of an answer that continue the phase of the preceding record. *phase and *turn are those of the
+// last record seen, also of an earlier answer.
 static unsigned int count_cuts(const json_t *reply, char phase[32], json_int_t *turn)
 {
 	unsigned int cuts = 0;
