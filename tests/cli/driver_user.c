@@ -1,4 +1,4 @@
-// A program that maps a library named libcuda.so.1 for a while.
+// A program that maps a library named libcuda.so.1 for 0.3 seconds, as a program does that uses the driver.
 #include <unistd.h>
 
 extern const int virgate_test_standin;

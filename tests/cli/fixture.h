@@ -21,7 +21,7 @@ static struct {
 } fixture;
 
 static struct {
-	int code; // 1000 + n: ended by signal n
+	int code; // the exit code; 1000 + n if signal n ended the program
 	char out[32768], err[8192];
 } result;
 
@@ -32,7 +32,7 @@ static inline int remove_file(const char *path, const struct stat *info, int typ
 
 static inline void fixture_stop(void)
 {
-	if (fixture.child > 0) { // left by a test that failed
+	if (fixture.child > 0) { // a test that failed left the child
 		kill(-fixture.child, SIGKILL);
 		waitpid(fixture.child, NULL, 0);
 		fixture.child = 0;
@@ -47,7 +47,7 @@ static inline void fixture_stop(void)
 	*fixture.directory = '\0';
 }
 
-// Creates the directory, and clears variables of the user who runs the tests.
+// Creates the directory of the test, and clears environment variables that the user who runs the tests may have set.
 static inline void fixture_start(void)
 {
 	static const char *const cleared[] = {
@@ -78,7 +78,8 @@ static inline void fixture_start(void)
 	setenv("VIRGATE_LIBDIR", STANDIN_DIR, 1);
 }
 
-// Answers requests in turn, and repeats the last answer. Appends the requests to the file `requests`.
+// Starts a stand-in for the daemon that answers each request with the next answer, and repeats the last one. It appends
+// the requests to the file `requests`.
 static inline void serve_answers(const char *const *answers)
 {
 	struct sockaddr_un address;
@@ -136,7 +137,9 @@ static inline pid_t start_program(const char *const *words)
 	unlink(path); // remove the file, which has the output of an earlier program
 	pid_t child = fork();
 	if (child == 0) {
-		setpgid(0, 0); // no orphaned process group, in which stop signals are ignored
+		// The parent is in another group of the session, so this group is not orphaned. In an orphaned group,
+		// stop signals have no effect.
+		setpgid(0, 0);
 		snprintf(path, sizeof path, "%s/out", fixture.directory);
 		dup2(open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
 		snprintf(path, sizeof path, "%s/err", fixture.directory);

@@ -27,13 +27,13 @@ def fields(text):
 
 
 def listed(text, macro):
-    """Returns the NAME of each row of an X macro."""
+    """Returns the first argument of each X(…) in the X macro."""
     rows = re.findall(rf"^#define {macro}\(X\)(.*?[^\\])\n", text, re.MULTILINE | re.DOTALL)
     return re.findall(r"\bX\((\w+),", " ".join(rows))
 
 
 def constants(text):
-    """Returns the enumerators, the macros, and the names that X macros make."""
+    """Returns the names of enumerators and macros, also of enumerators that an X macro defines."""
     found = set(re.findall(r"^#define (VG_\w+)", text, re.MULTILINE))
     for body in re.findall(r"^enum(?: vg_\w+)? \{(.*?)\};", text, re.MULTILINE | re.DOTALL):
         found.update(re.findall(r"\b(VG_\w+)\b(?!##)", re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL)))

@@ -1,7 +1,8 @@
-// A program of a job: on each device that it sees, allocates blocks of 64 MiB until it is refused, by turns over the
-// devices, and prints how many it got and whether the whole limit is free again at the end. With the argument `hold`,
-// it waits with all memory allocated until it is killed. With `train SECONDS`, it runs steps in which kernels of each
-// device wait for those of the other devices, and prints how many. It ends with its parent.
+// A program of a job. On all devices that it sees, in turn, it allocates blocks of 64 MiB until each device refuses. It
+// frees them, and prints for each device how many blocks it got and how much memory is free at the end.
+// With the argument `hold`, it waits with all memory allocated until it is killed. With `train SECONDS`, it runs steps
+// in which kernels of each device wait for those of the other devices, and prints the number of steps. It ends with its
+// parent.
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ static struct block {
 } blocks[DEVICES][BLOCKS];
 static int counts[DEVICES], count;
 
-// How a block is allocated, in turn over the blocks of a device.
+// The way in which a block is allocated. Successive blocks of a device use the three ways in turn.
 enum kind { ADDRESS, HANDLE, POOL, KINDS };
 
 static CUcontext other_context(int device)
@@ -82,7 +83,8 @@ static int release(int device, int index)
 {
 	struct block *block = &blocks[device][index];
 
-	// a free in stream order needs the device of the stream; the others are made from another device
+	// a free in stream order needs the context of its stream's device; the other frees must also work from a
+	// context of another device
 	MUST(CALL(cuCtxSetCurrent)(index % KINDS == POOL ? contexts[device] : other_context(device)));
 	if (index % KINDS == HANDLE)
 		MUST(CALL(cuMemRelease)(block->handle));
@@ -152,7 +154,7 @@ static int launch(int device, int kernels)
 	return 0;
 }
 
-// Runs kernels on each device, and then one that waits for those of all devices.
+// Runs kernels on each device. Then runs another kernel on each device, which waits for the first ones of all devices.
 static int step(void)
 {
 	for (int i = 0; i < count; i++) {

@@ -15,7 +15,8 @@ static inline void node_stop(void)
 	for (; background_count; background_count--) // end the programs that a failed test left
 		if (waitpid(background[background_count - 1], NULL, WNOHANG) == 0)
 			kill(background[background_count - 1], SIGKILL);
-	if (fixture.server > 0) { // a stand-in of a failed test, which no verb ends
+	// a failed test left a stand-in for the daemon, which does not end on `virgate shutdown`
+	if (fixture.server > 0) {
 		fixture_stop();
 	} else if (*fixture.directory) {
 		start_program(WORDS("shutdown"));
@@ -45,7 +46,8 @@ static inline void node_start(void)
 	setenv("VIRGATE_DAEMON", DAEMON, 1);
 }
 
-// Starts a program beside others: its output is dropped, so that it cannot empty the file with the output of another.
+// Starts a program in the background. Its output is discarded, because it would replace the output of the program that
+// the test checks.
 static inline pid_t start_in_background(const char *const *words)
 {
 	pid_t pid = fork();

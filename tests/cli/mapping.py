@@ -1,6 +1,6 @@
-"""Checks documents with tables that compare a reference with the library: `reference | here | note`. Every name of the
-library in the column "here" and in the text must exist: functions are exported, fields, types and constants declared.
-Tables with another head count as text."""
+"""Checks documents that compare a reference, such as another library, with this library. Their tables have the columns
+"reference", "here" and "note". Every name of this library in the column "here" and in the text must exist: functions
+must be exported, and fields, types and constants declared. Tables without the column "reference" count as text."""
 
 import re
 import subprocess
@@ -58,7 +58,8 @@ class Library:
 
 
 def check_document(path, library, text, apart=()):
-    """Checks a document and returns its rows. `apart`: texts that may take the place of names."""
+    """Checks a document and returns the rows of its tables. `apart` lists texts that may stand in the column "here"
+    instead of a name."""
     with open(path, encoding="utf-8") as file:
         document = file.read()
     known = Library(library, text)
@@ -86,5 +87,5 @@ def check_document(path, library, text, apart=()):
 
 
 def named(found):
-    """Returns the functions that rows name outside the first column."""
+    """Returns the functions that the rows name in the columns "here" and "note"."""
     return set().union(*(re.findall(r"vg_\w+(?=\(\)`)", " ".join(cells[1:])) for cells in found))

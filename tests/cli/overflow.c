@@ -1,4 +1,5 @@
-// A program for the address sanitizer: prints its options, and writes past the end of a block if asked.
+// A program that is built with the address sanitizer. It prints ASAN_OPTIONS, and writes past the end of a block if it
+// has an argument.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-// Tests several children at once, and the notices that their parent gets before they end.
+// Tests a parent that waits for several children. Before they are killed, a notice may tell the parent that they were
+// dumped.
 #include "checkpoint/notice.h"
 #include "child.h"
 #include "test.h"
@@ -11,7 +12,7 @@ enum { MANY = 40 };
 
 struct siblings {
 	pid_t parent, children[MANY];
-	int output; // standard error of the parent
+	int output; // the read end of the parent's standard error
 };
 
 __attribute__((noreturn)) static void be_parent(int ready, int said)
@@ -86,7 +87,7 @@ TEST(one_notice_names_all_children)
 	check_end(&siblings, EXIT_DUMPED, "and 39 more were dumped to /images/all");
 }
 
-// The socket queues only a few messages, so the parent must read them meanwhile.
+// The socket can queue only a few notices, so the parent must read them while more are sent.
 TEST(each_child_gets_a_notice)
 {
 	struct siblings siblings = start_parent();

@@ -112,7 +112,7 @@ TEST(turns_are_parsed)
 	"\"suspended\":true,\"pending\":true,\"reason\":\"thread\",\"call\":\"cuInit\",\"error\":1,\"bytes\":2," \
 	"\"host\":3,\"missing\":4,\"state_ns\":5,\"moved_ns\":6,\"waited_ns\":7,\"waiting\":8,\"moves\":9"
 
-// Lists a vGPU with that state of eviction, and of its process.
+// Lists a vGPU with the fields `vgpu` about its eviction. `process` is the state of eviction of its process.
 static enum vg_status list_evicted(const char *vgpu, const char *process, struct vg_vgpu_list **ret_list)
 {
 	static const char end[] = "\"started\":2}";
@@ -288,7 +288,8 @@ TEST(unknown_options_are_refused)
 	fixture_start();
 	serve_answer("{\"ok\":true,\"vgpu\":{}}");
 	node_options.known.runtime_dir = fixture.runtime;
-	CHECK_INT(vg_node_open(&node_options.known, &node), VG_OK); // unknown fields must be zero
+	// the library ignores fields that it does not know only if they are zero
+	CHECK_INT(vg_node_open(&node_options.known, &node), VG_OK);
 	CHECK_INT(vg_vgpu_create(node, &vgpu_options.known), VG_OK);
 	vgpu_options.known.device_mode_count = 1;
 	CHECK_INT(vg_vgpu_create(node, &vgpu_options.known), VG_INVALID);

@@ -69,7 +69,7 @@ TEST(line_is_parsed_like_the_verb)
 	CHECK_CONTAINS(OFFERS("cre"), "create\tCreate a vGPU that stays");
 	CHECK_STR(OFFERS("inspect", ""), "train\n");
 	CHECK_STR(OFFERS("list", ""), "train\n");
-	CHECK_STR(OFFERS("inspect", "train", ""), ""); // the verb takes one word
+	CHECK_STR(OFFERS("inspect", "train", ""), ""); // the verb takes only one name, so a second one is not completed
 	CHECK_STR(OFFERS("rm", "other", ""), "train\n");
 	CHECK_STR(OFFERS("inspect", "--", "-"), "");
 	CHECK_STR(OFFERS("create", "--memory", ""), "");
@@ -77,7 +77,7 @@ TEST(line_is_parsed_like_the_verb)
 	CHECK_STR(OFFERS("kill", "train", "-s", "TER"), "TERM\n");
 	CHECK_STR(OFFERS("run", "--vgpu", "t"), "train\n");
 	CHECK_STR(OFFERS("run", "--vgpu=t"), "--vgpu=train\n");
-	CHECK_STR(OFFERS("run", "--vgpu", "=", "t"), "train\n"); // bash passes three words
+	CHECK_STR(OFFERS("run", "--vgpu", "=", "t"), "train\n"); // bash passes `--vgpu=t` as three words
 	CHECK_STR(OFFERS("run", "--vgpu", "="), "train\n");
 	CHECK_STR(OFFERS("completion", ""), "bash\nfish\nzsh\n");
 	CHECK_STR(OFFERS("audit", "verify", "/tm"), ":files\n");
@@ -99,7 +99,8 @@ TEST(program_arguments_are_left_to_the_shell)
 	CHECK_STR(OFFERS("run", "-m", "1G", "--", "python", "--"), ":arguments 4\n");
 	CHECK_STR(OFFERS("run", "-m", "1G", "python", "-"), ":arguments 3\n");
 	CHECK_CONTAINS(OFFERS("run", "-m", "1G", "--na"), "--name\t");
-	// bash passes '=' as a word of its own. The number in ":arguments 5" counts the words that bash passed.
+	// bash passes `=` as a word of its own. The number after ":arguments" is the position of the program's name
+	// among the words that bash passed.
 	CHECK_CONTAINS(OFFERS("run", "--memory", "=", "1G", "--sim", "=", "devices", "=", "2", "--na"), "--name\t");
 	CHECK_STR(OFFERS("run", "--memory", "=", "1G", "--", "python", "--x", "=", "y"), ":arguments 5\n");
 }
@@ -135,7 +136,7 @@ static void require_program(const char *shell)
 		SKIP("%s is not installed", shell);
 }
 
-// Puts a directory with the program as `virgate` into PATH.
+// Puts the directory of the program `virgate` at the start of PATH.
 static void set_path(void)
 {
 	char path[2048];
@@ -173,8 +174,8 @@ static void complete_in_fish(const char *line)
 	snprintf(seen, sizeof seen, "%s", result.out);
 }
 
-// Starts zsh on a terminal, since it completes only there. One key inserts all candidates, another writes the line to a
-// file.
+// Starts zsh on a terminal, since zsh completes only there. In its settings, ^T inserts all candidates into the line,
+// and ^X writes the line to a file.
 static void start_zsh(void)
 {
 	static const char settings[] =
@@ -218,7 +219,7 @@ static void complete_in_zsh(const char *line)
 
 static bool offers(const char *candidate)
 {
-	// Shells separate candidates with different characters.
+	// Shells put different characters after a candidate.
 	size_t length = strlen(candidate);
 
 	for (const char *at = strstr(seen, candidate); at; at = strstr(at + 1, candidate))
@@ -234,7 +235,8 @@ static bool offers(const char *candidate)
 			FAIL("%s:%d: for \"%s\" no \"%s\" in \"%s\"", __FILE__, __LINE__, line, candidate, seen); \
 	} while (0)
 
-// Checks completion in a shell. `value` precedes each candidate that completes a word with "=".
+// Checks completion in a shell. Some shells complete `--vgpu=tr` as `train`, and others as `--vgpu=train`; `value` is
+// the text before the name.
 static void check_shell(void (*shell)(const char *line), const char *value)
 {
 	char text[64];
@@ -271,7 +273,7 @@ TEST(bash_completes)
 	set_path();
 	check_shell(complete_in_bash, "");
 	complete_in_bash("virgate run -m 1G -- python --");
-	CHECK_STR(seen, "\n"); // no options of virgate
+	CHECK_STR(seen, "\n"); // bash offers no options of virgate for another program's line
 }
 
 TEST(fish_completes)

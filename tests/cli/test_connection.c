@@ -43,7 +43,8 @@ TEST(failed_start_reports_message_of_daemon)
 	CHECK_CONTAINS(result.err, "did not start: some reason; why; and: another (");
 }
 
-// The failed daemon's own lock must not look like that of another daemon, for which the launcher tries again.
+// The script writes its pid into the lock file, as a daemon does, and fails. The launcher must not take this for the
+// lock of another daemon, because it would then try again.
 TEST(failing_daemon_is_started_once)
 {
 	char starts[64];
@@ -51,7 +52,9 @@ TEST(failing_daemon_is_started_once)
 	run_with_daemon("#!/bin/sh\n"
 			"echo started >>$0.starts\n"
 			"echo $$ >$VIRGATE_RUNTIME_DIR/lock\n"
-			"exec 3>&-\n" // from here on the launcher checks whether the daemon answers
+			// descriptor 3 reports that the daemon is ready; from here on the launcher checks whether the
+			// daemon answers
+			"exec 3>&-\n"
 			"sleep 0.1\n"
 			"exit 1\n");
 	read_file("virgated.starts", starts, sizeof starts);
@@ -108,7 +111,7 @@ TEST(daemon_in_foreign_directory_is_refused)
 	CHECK_CONTAINS(result.err, "belongs to another user (60001)");
 }
 
-// The user of the listening process counts, not the owner of the directory.
+// The process that listens has another user id than the verb. The verb must refuse it.
 TEST(daemon_of_another_user_is_refused)
 {
 	if (geteuid() != 0)
@@ -123,7 +126,7 @@ TEST(daemon_of_another_user_is_refused)
 	CHECK_CONTAINS(result.err, "is of another user: only root's daemon and your own are used");
 }
 
-// No user's daemon is started while the system's daemon restarts.
+// While the system's daemon restarts, a verb waits for it, and starts no daemon of the user.
 TEST(verbs_wait_for_restarting_system_daemon)
 {
 	char path[80];

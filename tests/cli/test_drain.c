@@ -50,7 +50,8 @@ TEST(drained_gpu_takes_nothing_new)
 				   "drain --undo --sim=devices=2,memory=4G 0`");
 	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "a", "true"), 125);
 	CHECK_CONTAINS(result.err, "GPU 0 is drained");
-	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "3G"), 0); // GPU 1 is chosen
+	// the daemon chooses GPU 1, because GPU 0 is drained
+	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "3G"), 0);
 	CHECK_INT(VIRGATE_RUN("create", "c", "--memory", "3G"), 1);
 	CHECK_CONTAINS(result.err, "GPU 1: asked for 3.0 GiB"); // GPU 1 is full, but not drained
 	CHECK_INT(VIRGATE_RUN("devices"), 0);
@@ -98,7 +99,7 @@ TEST(drain_waits_for_programs)
 	waitpid(program.pid, NULL, 0);
 }
 
-// Waits until so many programs have used CUDA.
+// Waits until that many programs have used CUDA.
 static void wait_for_tenants(size_t wanted)
 {
 	size_t count = 0, i;

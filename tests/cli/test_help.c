@@ -27,7 +27,7 @@ TEST(help_and_version)
 	CHECK_CONTAINS(result.err, "usage: virgate VERB");
 }
 
-// Returns the length of the longest line after the usage, and counts the lines.
+// Returns the length of the longest line of the text, and counts its lines.
 static size_t measure_lines(const char *text, int *ret_lines)
 {
 	size_t widest = 0;

@@ -47,7 +47,7 @@ static bool contains_hostile(const json_t *value)
 	return found;
 }
 
-// Checks that programs get the text unchanged in JSON.
+// Checks that JSON output contains the text unchanged, for the programs that read it.
 static void check_json(void)
 {
 	json_error_t error;
@@ -129,7 +129,7 @@ TEST(names_of_processes_are_escaped)
 	serve_answers((const char *const[]){"{\"ok\":true,\"name\":\"" HOSTILE "\",\"asked\":[{\"pid\":4711,"
 					    "\"command\":\"" HOSTILE "\",\"started\":1,\"bytes\":1,\"host\":0}]}",
 					    "{\"ok\":true,\"vgpu\":" VGPU "}", NULL});
-	CHECK(RUN_CLEAN("suspend", "x") != 0); // the next request would have an invalid name
+	CHECK(RUN_CLEAN("suspend", "x") != 0); // the daemon's answer has a name that is invalid in the next request
 	serve_answers((const char *const[]){"{\"ok\":true,\"name\":\"x\",\"asked\":[{\"pid\":4711,"
 					    "\"command\":\"" HOSTILE "\",\"started\":1,\"bytes\":1,\"host\":0}]}",
 					    "{\"ok\":true,\"vgpu\":" VGPU "}", NULL});
@@ -186,7 +186,7 @@ TEST(doctor_escapes_hostile_text)
 	unsetenv("VIRGATE_CRIU");
 }
 
-// With sudo, the settings and named files may belong to another user.
+// With sudo, the files of settings and other named files may belong to another user, who can replace them by a FIFO.
 TEST(fifo_does_not_block)
 {
 	char path[128];

@@ -32,7 +32,7 @@ libdir=$(dirname "$(dirname "$package")")
 export PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root LD_LIBRARY_PATH=$libdir
 sed -n '/^```c$/,/^```$/p' "$guide" | grep -v '^```' >"$place/example.c"
 
-# The directories of the daemon and of the simulated GPUs, for the installed programs.
+# Directories for the daemon and the simulated GPUs that the installed programs use.
 mkdir -m 700 "$place/run" "$place/state" "$place/sim"
 export VIRGATE_RUNTIME_DIR=$place/run VIRGATE_STATE_DIR=$place/state VIRGATE_SIM_DIR=$place/sim
 unset VIRGATE_SIM VIRGATE_DRIVER VIRGATE_NVML LD_PRELOAD
@@ -72,8 +72,7 @@ sed -n '/^```c$/,/^```$/p' "$tutorial" | grep -v '^```' >"$place/add.c"
 # shellcheck disable=SC2046
 check "the tutorial's program" cc "$place/add.c" -o "$place/add" $(pkg-config --cflags --libs virgate)
 
-# simulator_is_found LAYOUT BIN LIBDIR: checks that the programs find the simulated driver by VIRGATE_SIM or --sim
-# alone, without its directory.
+# Starts the system's daemon on a simulated GPU, and checks that it becomes ready.
 system_daemon() { # BIN
 	local ready serving
 	coproc daemon { VIRGATE_SIM=1 exec "$1/virgated" --system --ready-fd 3 3>&1 2>"$place/daemon.log"; }
@@ -84,6 +83,8 @@ system_daemon() { # BIN
 	cat "$place/daemon.log"
 	[[ $ready == 1 ]]
 }
+# simulator_is_found LAYOUT BIN LIBDIR: checks that the programs find the simulated driver if only VIRGATE_SIM or --sim
+# is given, without the driver's directory.
 simulator_is_found() {
 	local layout="$1:" bin=$2
 	export LD_LIBRARY_PATH=$3

@@ -18,7 +18,7 @@ TEST(each_gpu_has_its_own_quota)
 	node_start();
 	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--name", "train", JOB_USER), 0);
 	CHECK_CONTAINS(result.out, "devices: 2\n");
-	// A context takes 16 MiB of 1 GiB, so 15 blocks fit. All that was allocated is free again at the end.
+	// A context takes 16 MiB of 1 GiB, so 15 blocks fit. At the end, all memory but the context is free again.
 	CHECK_CONTAINS(result.out, "device 0: total 1024 MiB, got 15 blocks, free 1008 MiB\n");
 	CHECK_CONTAINS(result.out, "device 1: total 1024 MiB, got 15 blocks, free 1008 MiB\n");
 	CHECK_CONTAINS(result.err, "vGPU train.0: asked 64.0 MiB");
@@ -68,7 +68,7 @@ TEST(launchers_choose_gpus_of_the_job)
 		CHECK_CONTAINS(result.out, all[i].devices);
 		CHECK_CONTAINS(result.err, all[i].first);
 	}
-	// A GPU that is named twice hides all of them, as in the driver.
+	// As in the driver, a list that names one GPU twice hides all GPUs.
 	snprintf(script, sizeof script, "CUDA_VISIBLE_DEVICES=1,1 exec %s", JOB_USER);
 	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "sh", "-c", script), 1);
 	CHECK_CONTAINS(result.err, "cuInit)(0): 100");
@@ -93,7 +93,7 @@ TEST(job_takes_named_or_visible_gpus_only)
 	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "true", NULL}, 125,
 		      "it has a vGPU on 1 GPU, and may use no other");
 	unsetenv("CUDA_VISIBLE_DEVICES");
-	// Nothing is left of the refused jobs.
+	// The refused jobs left no vGPUs that occupy memory.
 	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "4G", "true"), 0);
 }
 
@@ -171,7 +171,7 @@ TEST(memory_of_a_job_stays_on_its_gpus)
 	check_refusal((const char *const[]){"suspend", "--deep", "a.1", NULL}, 1, "is one of a job with several GPUs");
 }
 
-// Reads the turns of a vGPU from a listing; -1: it has none.
+// Reads from a listing how many turns a vGPU has had; -1: it takes no part in turns.
 static long long read_turns(const json_t *listing, const char *name)
 {
 	const json_t *turns = json_object_get(find_listed(listing, name), "turns");
@@ -191,8 +191,8 @@ TEST(jobs_have_their_turns_on_all_gpus_together)
 	for (int tries = 0; tries < 600; tries++) {
 		json_t *listing = read_listing(WORDS("ps", "--json"));
 		long long a = read_turns(listing, "a.0"), b = read_turns(listing, "b.0");
-		if (a > 0 && b > 0) { // the vGPUs of a job are in one list of turns
-			// A few turns may pass while the daemon makes the listing.
+		if (a > 0 && b > 0) { // both vGPUs of a job get their turns at the same time
+			// The daemon reads the two counts one after the other, and a few turns may pass in between.
 			CHECK(llabs(read_turns(listing, "a.1") - a) < 20);
 			CHECK(llabs(read_turns(listing, "b.1") - b) < 20);
 		}
@@ -214,7 +214,8 @@ TEST(shares_of_tied_gpus_are_admitted_together)
 			      "--gpus", "2", "--memory", "1G", "--share", "50", "true"),
 		  125);
 	CHECK_CONTAINS(result.err, "asked for a share of 50 %, but others have 60 %: jobs tie this GPU to 1 more");
-	// Each of the two fits on its GPU, but not both if a job has its turns on both GPUs.
+	// Each of these two vGPUs fits on its own GPU. A job that has its turns on both GPUs at once needs room for the
+	// sum of both shares.
 	CHECK_INT(VIRGATE_RUN("create", "one", "--memory", "1G", "--share", "70", "--device", "0"), 0);
 	CHECK_INT(VIRGATE_RUN("create", "two", "--memory", "1G", "--share", "70", "--device", "1"), 0);
 	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "true"), 125);

@@ -22,7 +22,7 @@ static void read_page(const char *name)
 	page[length] = '\0';
 }
 
-// Returns the page of a verb or of its family.
+// Returns the name of the manual page that describes a verb. The verbs of a family have one page together.
 static const char *page_of(const struct verb *verb)
 {
 	const struct family *family = verb_family(verb);
@@ -63,7 +63,7 @@ TEST(every_verb_has_a_page_with_every_option)
 	}
 }
 
-// A page describes its verb before the options, and ends with SEE ALSO.
+// The sections of a page have a fixed order that ends with SEE ALSO. OPTIONS comes before EXIT STATUS.
 TEST(every_page_has_its_sections_in_order)
 {
 	static const char *const sections[] = {"\n# NAME\n",	    "\n# SYNOPSIS\n", "\n# DESCRIPTION\n",

@@ -11,7 +11,7 @@ counts = {"passed": 0, "failed": 0}
 
 
 def plain(line):
-    """Returns a text without the marks of scdoc, by the rules of its manual."""
+    """Returns the line without the marks that scdoc interprets, by the rules of scdoc's manual."""
     line = re.sub(r"(?<!C)\+\+$", "", line, flags=re.MULTILINE)
     out, last, underlined, i = "", "", False, 0
     while i < len(line):
@@ -21,7 +21,7 @@ def plain(line):
         elif char == "_" and (not last.isalnum() or underlined and not after.isalnum()):
             underlined = not underlined
         elif char == "*" and (not last.strip() and not after.strip()):
-            out += char  # a mark between two blanks is text
+            out += char  # a mark between two blanks is an ordinary character
         elif char != "*":
             out += char
         last, i = char, i + 1
@@ -29,7 +29,7 @@ def plain(line):
 
 
 def written(page):
-    """Returns the text of the source."""
+    """Returns the words of the page's source, without its marks."""
     text = []
     for i, part in enumerate(re.split(r"^\t*```$", page.split("\n", 1)[1], flags=re.MULTILINE)):
         if i % 2:
@@ -42,7 +42,7 @@ def written(page):
 
 
 def rendered(page):
-    """Returns the text of the rendered page."""
+    """Returns the words of the page as scdoc renders it."""
     roff = subprocess.run([SCDOC], input=page, capture_output=True, text=True, check=True).stdout
     lines, format_of_table = [], False
     for line in roff.split("Begin generated content:")[1].split("\n")[1:]:
@@ -75,7 +75,7 @@ def check(name, problem):
 
 
 def main():
-    # Tests of the check itself.
+    # These checks test the check itself, with pages of which scdoc loses a word or none.
     check("a sign at a line's end", not lost("x(3)\n\n# NAME\n\nx - of C++\nis C++ code\n") and "C++ was not missed")
     check("a sign between blanks", not lost("x(3)\n\n# NAME\n\nx - n * 4 * 5\n") and "* was not missed")
     page = ("x(3)\n\n# NAME\n\nx - *bold* _under_ a\\_b n \\* 4 snake_case_name++\n_of two\nlines_.\n\n- one\n- two\n\n"

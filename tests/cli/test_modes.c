@@ -121,13 +121,13 @@ TEST(settings_choose_mode_of_gpu)
 	CHECK_INT(VIRGATE_RUN("create", "d", "--memory", "256M", "--device", "1"), 0);
 	CHECK_STR(device_and_mode_of("d"), "1 time");
 	unsetenv("VIRGATE_SHARING");
-	// The other GPUs have the mode of [run].
+	// GPU 0 has a mode of its own in the settings. The other GPU has the mode of the section [run].
 	write_file("system.conf", "[run]\nsharing = mps\n[device %s]\nsharing = time\n", uuids[0]);
 	CHECK_INT(VIRGATE_RUN("create", "e", "--memory", "256M", "--device", "0"), 0);
 	CHECK_STR(device_and_mode_of("e"), "0 time");
 	CHECK_INT(VIRGATE_RUN("create", "f", "--memory", "256M", "--device", "1"), 0);
 	CHECK_STR(device_and_mode_of("f"), "1 mps");
-	// A program whose GPU is chosen gets the mode of that GPU.
+	// If the daemon chooses the GPU, the new vGPU gets the mode of the chosen GPU.
 	struct program program = PROGRAM("--name", "g", "--memory", "1G");
 	CHECK_STR(device_and_mode_of("g"), "0 time");
 	stop_program(program);
@@ -241,7 +241,7 @@ TEST(unavailable_mode_is_refused)
 	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "b", "true"), 0);
 }
 
-// A second daemon with the same simulated GPUs takes the part of another user's daemon.
+// A second daemon with the same simulated GPUs stands in for the daemon of another user.
 TEST(share_conflicting_with_other_daemon_is_refused)
 {
 	char path[200], first[80];

@@ -107,7 +107,7 @@ TEST(tenant_is_listed_and_limited)
 	CHECK_CONTAINS(text, "then out of memory");
 	read_file("err", text, sizeof text);
 	CHECK_CONTAINS(text, "vGPU train: asked");
-	// later programs write to the same files, so the output was read above
+	// The next program overwrites the files `out` and `err`, so they were read before it.
 	json_t *json = read_listing(WORDS("inspect", "train", "--json")), *vgpu = json_object_get(json, "vgpu");
 	json_t *tenants = json_object_get(vgpu, "tenants");
 	long long charged = json_integer_value(json_object_get(vgpu, "charged"));
@@ -233,7 +233,7 @@ TEST(killed_daemon_is_replaced_without_loss)
 TEST(completion_offers_names_from_daemon)
 {
 	node_start();
-	CHECK_INT(VIRGATE_RUN("complete", "--", "inspect", ""), 0); // no daemon runs or is started
+	CHECK_INT(VIRGATE_RUN("complete", "--", "inspect", ""), 0); // no daemon runs, and completion must not start one
 	CHECK_STR(result.out, "");
 	CHECK(access(fixture.socket, F_OK) < 0);
 	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G"), 0);
@@ -242,7 +242,7 @@ TEST(completion_offers_names_from_daemon)
 	CHECK_STR(result.out, "eval\ntrain\n");
 	CHECK_INT(VIRGATE_RUN("complete", "--", "run", "--device", ""), 0);
 	CHECK_CONTAINS(result.out, "GPU-");
-	unsetenv("VIRGATE_SIM"); // --sim in the line chooses the daemon
+	unsetenv("VIRGATE_SIM"); // the option --sim in the completed line chooses the daemon
 	CHECK_INT(VIRGATE_RUN("complete", "--", "rm", "--sim=devices=2,memory=4G", "tr"), 0);
 	CHECK_STR(result.out, "train\n");
 	CHECK_INT(VIRGATE_RUN("complete", "--", "rm", "--sim", "=", "devices", "=", "2,memory", "=", "4G", "tr"), 0);
@@ -275,9 +275,9 @@ TEST(different_specification_is_refused)
 	CHECK_CONTAINS(result.err,
 		       "not a real one: reach it with --sim=devices=2,memory=4G and VIRGATE_RUNTIME_DIR=/tmp/");
 	CHECK_CONTAINS(result.err, fixture.directory);
-	// The suggested command works in any directory.
+	// The command of the message names the simulated GPU completely, so it works in any directory.
 	CHECK_INT(VIRGATE_RUN("ps", "--sim=devices=2,memory=4G"), 0);
-	// --sim alone accepts any simulated GPU, and the program finds that of the daemon.
+	// The option --sim without a value accepts any simulated GPU. The program then uses the daemon's simulated GPU.
 	CHECK_INT(VIRGATE_RUN("run", "--sim", "--vgpu", "train", "sh", "-c", "echo $VIRGATE_SIM $VIRGATE_SIM_DIR"), 0);
 	CHECK_CONTAINS(result.out, "devices=2,memory=4G");
 	CHECK_CONTAINS(result.out, fixture.directory);
@@ -287,7 +287,8 @@ TEST(different_specification_is_refused)
 	CHECK_INT(VIRGATE_RUN("shutdown"), 0);
 }
 
-// A stopped daemon keeps its lock, so every attempt to start another one fails. The message appears once.
+// A daemon that is stopped by a signal keeps its lock, so every attempt to start another daemon fails. The message must
+// appear only once.
 TEST(startup_message_is_reported_once)
 {
 	node_start();
@@ -314,7 +315,7 @@ TEST(similar_figures_are_printed_exactly)
 	CHECK_CONTAINS(result.err, "4.0 GiB (4261412864 bytes) is left");
 }
 
-// The users of a vGPU may truncate its ledger at any time. For 3 s, or as long as TRUNCATION_SECONDS says.
+// The users of a vGPU may truncate its ledger at any time. The test does that for 3 s, or for TRUNCATION_SECONDS.
 TEST(truncated_ledger_crashes_no_verb)
 {
 	static const char *const verbs[][6] = {{"ps"},		 {"inspect", "a"},

@@ -58,7 +58,8 @@ TEST(optional_number_may_be_next_word)
 	CHECK_INT(PARSE(&verb_ps, "train", "--watch", "5"), 0);
 	CHECK_STR(option_value(&arguments, "watch"), "5");
 	CHECK_INT(arguments.count, 1);
-	CHECK_INT(PARSE(&verb_ps, "-w", "5a", "--sim", "5"), 0); // words: the option takes only a number
+	// "5a" and "5" count as names: --watch takes only a number, and --sim takes a value only after "="
+	CHECK_INT(PARSE(&verb_ps, "-w", "5a", "--sim", "5"), 0);
 	CHECK_STR(option_value(&arguments, "watch"), "");
 	CHECK_INT(arguments.count, 2);
 	CHECK_INT(PARSE(&verb_ps, "-w3", "4"), 0);

@@ -71,7 +71,7 @@ static void check_counts(const char *key, int least)
 			FAIL("profile %s: %s is %d, but %d were created", profiles[i], key, counted, created);
 		sum += created;
 	}
-	CHECK(sum >= least); // otherwise the test would compare zeros
+	CHECK(sum >= least); // if all counts were 0, the comparison would show nothing
 }
 
 TEST(as_many_are_admitted_as_counted)
@@ -103,7 +103,7 @@ TEST(profile_gives_size_and_terms)
 	CHECK_INT(json_integer_value(json_object_get(vgpu, "swap")), 100 << 20);
 	CHECK_INT(json_integer_value(json_object_get(vgpu, "fixed")), 600 << 20);
 	json_decref(json);
-	setenv("VIRGATE_SHARE", "77", 1); // settings of [run] do not apply
+	setenv("VIRGATE_SHARE", "77", 1); // a vGPU with a profile does not use the settings of [run]
 	setenv("VIRGATE_EVICTABLE", "yes", 1);
 	CHECK_INT(VIRGATE_RUN("run", "--profile", "plain", "--", VIRGATE, "ps"), 0);
 	CHECK_CONTAINS(result.out, "700.0 MiB");

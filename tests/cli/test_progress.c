@@ -41,12 +41,12 @@ TEST(unknown_figures_are_left_out)
 {
 	check_line(&(struct progress){"lock", 0, 0, 65.4, 0}, 80, "lock  1m05s");
 	check_line(&(struct progress){"commit", GIB, 0, 2, GIB / 2.0}, 80, "commit  1.0 GiB  512.0 MiB/s  2 s");
-	// A stalled step has no time left, but the time since its start.
+	// A stalled step shows no remaining time, but the time since its start.
 	check_line(&(struct progress){"send", GIB, 4 * GIB, 90, 0}, 80,
 		   "send  [#####------------------]   25 %  1.0 of 4.0 GiB                    1m30s");
 	check_line(&(struct progress){"send", 0, 4 * GIB, 90, 0}, 50,
 		   "send  [----------------------]    0 %       1m30s");
-	// More bytes than expected: neither a bar nor a percentage.
+	// If a step has sent more bytes than expected, it shows neither a bar nor a percentage.
 	check_line(&(struct progress){"send", 5 * GIB, 4 * GIB, 90, 0}, 80, "send  5.0 GiB  1m30s");
 }
 

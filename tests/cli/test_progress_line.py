@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_progress_line.py BUILD [WORD...]: the progress line of long commands on a pseudo-terminal, with a slow bus of
-the simulated GPU. The tests whose name has a WORD."""
+"""test_progress_line.py BUILD [WORD...]: tests the progress line of long commands on a pseudo-terminal. A slow bus of
+the simulated GPU makes the commands take long. With WORDs, runs only the tests whose name has one of them."""
 
 import contextlib
 import fcntl
@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 from node import PATIENCE_S, Skipped, run_tests, wait_for  # noqa: E402
 
 ERASE = b"\r\x1b[J"
-# What one redraw sends: the line, the end of what was there before, and the cursor back in the first column.
+# One redraw sends the line, erases what was behind it before, and returns the cursor to the first column.
 REDRAW = rb"\r([ -~]+)\x1b\[J\r"
 SLOW = {"VIRGATE_SIM": "devices=1,memory=2G,ctx=16M,slice=2ms", "VIRGATE_SIM_COST": "htod=48M,dtoh=48M"}
 
@@ -44,7 +44,7 @@ class Terminal:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
 
     def read(self):
-        """Reads what has come. Returns False if the program has closed the terminal."""
+        """Reads the output that has arrived. Returns False if the program has closed the terminal."""
         with contextlib.suppress(OSError):
             if not select.select([self.master], [], [], 0.1)[0]:
                 return True
@@ -80,7 +80,8 @@ def check_bar(output, step):
     percents = [int(re.search(r"(\d+) %", line)[1]) for line in lines]
     assert percents == sorted(percents) and percents[0] < percents[-1], lines
     assert any(re.search(r" of [0-9.]+ MiB +[0-9.]+ [KM]iB/s +(\d+m)?\d+ ?s left$", line) for line in lines), lines
-    assert len({line.index("]") for line in lines if "/s" in line}) == 1, lines  # the bar keeps its place
+    # the end of the bar is always in the same column
+    assert len({line.index("]") for line in lines if "/s" in line}) == 1, lines
     rest = re.sub(REDRAW, b"\0", output)
     assert re.search(rb"\0" + re.escape(ERASE), rest) and not re.search(rb"\0[^\0\r]", rest), rest
     assert b"\x1b" not in rest.replace(ERASE, b""), rest
@@ -93,7 +94,7 @@ def make_file(node, size):
 
 
 def grow(node, vgpu, size):
-    """Starts a program that takes memory and keeps it. Waits until the memory is charged."""
+    """Starts a program that allocates memory in a new vGPU and keeps it. Waits until the memory is charged."""
     node.virgate("create", vgpu, "--memory", "1G", "--evictable")
     node.start(f"{node.build}/cli/virgate", "run", "--vgpu", vgpu, "--", f"{node.build}/examples/grow", "--chunk",
                "32M", "--most", f"{size}M", "--hold", "10000", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -145,7 +146,8 @@ def test_a_resize(node):
 
 
 def test_a_narrowed_window_is_left_clean(node):
-    """Narrows the window of tmux, which wraps the line. Lines above keep the line itself on the screen."""
+    """Narrows the window of tmux, so that the progress line is wrapped. There are other lines above it, so that the
+    wrapped line does not scroll off the screen."""
     if not shutil.which("tmux"):
         raise Skipped("needs tmux")
     node.environment |= SLOW | {"TMUX_TMPDIR": node.directory}
@@ -189,7 +191,8 @@ def test_a_stopped_command_goes_on(node):
         publisher.wait(b" s left", length)
         publisher.process.send_signal(signal.SIGTSTP)
         publisher.wait(re.escape(ERASE) + rb"$", length)
-        # An orphaned process group is not stopped, and goes on at once. Neither outcome needs this signal.
+        # The command leads a session of its own, so its process group is orphaned and SIGTSTP does not stop it. If it
+        # was stopped in spite of that, SIGCONT continues it.
         publisher.process.send_signal(signal.SIGCONT)
     publisher.wait(b"weights is published")
     publisher.process.terminate()

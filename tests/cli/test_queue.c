@@ -1,7 +1,7 @@
 // Tests `virgate run --wait` with the real daemon, on two simulated GPUs of 4 GiB.
 #include "live_node.h"
 
-// A file in the test's directory with a line for each program that started, in their order.
+// A file in the test's directory. Each program that starts adds a line to it.
 static char order[128];
 
 static void start_node_with_order(void)
@@ -30,7 +30,8 @@ static void wait_until_waiting(int device, int wanted)
 	FAIL("%d requests wait, not %d", read_waiting(device), wanted);
 }
 
-// Starts a run with a new vGPU on GPU 0 that waits for room, writes its name, and ends at once.
+// Starts `virgate run` with a new vGPU on GPU 0. It waits for room; then its program writes its name into the file, and
+// ends at once.
 static pid_t start_waiting(const char *name, const char *memory, const char *wait)
 {
 	char script[300];
@@ -70,7 +71,7 @@ TEST(requests_come_in_order)
 	wait_until_waiting(0, 3);
 	waiting[3] = start_waiting("fourth", "2500M", "--wait=600");
 	wait_until_waiting(0, 4);
-	// a run without --wait does not enter the queue, and there is room for it
+	// A run without --wait does not enter the queue. There is room for it, so it starts at once.
 	CHECK_INT(VIRGATE_RUN("run", "--memory", "256M", "--device", "0", "true"), 0);
 	for (size_t i = 0; i < 4; i++)
 		CHECK_INT(waitpid(waiting[i], NULL, WNOHANG), 0);
@@ -90,7 +91,7 @@ TEST(large_request_is_not_overtaken)
 	wait_until_waiting(0, 1);
 	pid_t small = start_waiting("small", "1G", "--wait");
 	wait_until_waiting(0, 2);
-	CHECK_INT(VIRGATE_RUN("rm", "one"), 0); // the small request would fit now
+	CHECK_INT(VIRGATE_RUN("rm", "one"), 0); // the request for little memory would fit now, but an earlier one waits
 	wait_until_waiting(0, 2);
 	CHECK_INT(waitpid(small, NULL, WNOHANG), 0);
 	CHECK_INT(VIRGATE_RUN("rm", "two"), 0);
@@ -106,7 +107,7 @@ TEST(other_gpu_is_taken)
 	pid_t blocked = start_waiting("blocked", "2G", "--wait");
 	wait_until_waiting(0, 1);
 	CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "--wait", "true"),
-		  0); // GPU 1 has room, and nothing waits for it
+		  0); // GPU 1 has room, and no request waits for GPU 1
 	CHECK_INT(VIRGATE_RUN("rm", "one"), 0);
 	CHECK_INT(wait_for_exit(blocked), 0);
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""test_reference.py SOURCE BUILT HEADER...: checks the built reference. It must have every public function with its
-comment, and must not depend on the order or the locale. A function without a comment must be refused."""
+"""test_reference.py SOURCE BUILT HEADER...: checks the generated reference of the library. It must have every public
+function with its comment. It must not depend on the order of the headers or on the locale. The generator must refuse a
+function without a comment."""
 
 import os
 import re

@@ -28,7 +28,7 @@ static void start_with_vgpu(void)
 
 #define RUN(...) VIRGATE_RUN("run", "--memory", "1G", "--", __VA_ARGS__)
 
-// Resets all signals, since the parent of the tests may ignore or block some, as nohup does.
+// Resets all signals to their defaults, since the parent of the tests may ignore or block some, as nohup does.
 __attribute__((constructor)) static void begin_with_default_signals(void)
 {
 	sigset_t none;
@@ -132,7 +132,7 @@ TEST(tenant_gets_simulation)
 	snprintf(expected, sizeof expected, "1|%s/sim/libcuda.so.1|%s/sim/libnvidia-ml.so.1\n", fixture.directory,
 		 fixture.directory);
 	CHECK_STR(result.out, expected);
-	// Virgate's runtime library comes before the directories of the user.
+	// In LD_LIBRARY_PATH, the directory of Virgate's runtime library comes before the user's directories.
 	const char *libraries = getenv("LD_LIBRARY_PATH");
 	char *saved = libraries ? strdup(libraries) : NULL;
 	char nested[128];
@@ -152,7 +152,7 @@ TEST(tenant_gets_simulation)
 	else
 		unsetenv("LD_LIBRARY_PATH");
 	free(saved);
-	setenv("VIRGATE_SIM", "memory=2G", 1); // --sim without a value keeps it
+	setenv("VIRGATE_SIM", "memory=2G", 1); // --sim without a value keeps the value of this variable
 	CHECK_INT(VIRGATE_RUN("run", "--sim", "--memory=1G", "sh", "-c", script), 0);
 	CHECK(strncmp(result.out, "memory=2G|", 10) == 0);
 	CHECK_INT(VIRGATE_RUN("run", "--sim=sms=4", "--memory=1G", "sh", "-c", script), 0);
@@ -219,7 +219,8 @@ TEST(stopping_launcher_stops_program)
 	CHECK_INT(waitpid(child, &status, WUNTRACED), child);
 	CHECK(WIFSTOPPED(status));
 	snprintf(path, sizeof path, "/proc/%d/stat", sleeper);
-	for (int i = 0;; i++) { // the program stops only when the scheduler runs it
+	// SIGTSTP reaches the program at once, but the program stops only when the scheduler runs it
+	for (int i = 0;; i++) {
 		int fd = open(path, O_RDONLY);
 		length = read(fd, state, sizeof state - 1);
 		close(fd);
@@ -235,8 +236,8 @@ TEST(stopping_launcher_stops_program)
 	CHECK_INT(wait_for_program(child), 128 + SIGTERM);
 }
 
-// Reads the line "SigIgn:\t…" of this program. The parent may ignore signals 32 and 33, which glibc reserves, so a
-// program cannot change them.
+// Reads the line "SigIgn:\t…" of this process, for comparison. The parent of the tests may ignore signals 32 and 33.
+// glibc reserves them, so no program can reset them.
 static const char *read_ignored_signals(char line[64])
 {
 	char text[4096];
@@ -329,7 +330,7 @@ TEST(program_of_other_libc_is_refused)
 	CHECK_CONTAINS(result.err, "does not load Virgate's library");
 	read_file("requests", requests, sizeof requests); // no vGPU was created
 	CHECK_STR(requests, "");
-	// An unknown linker may be able to load the interposer.
+	// The launcher does not refuse an unknown dynamic linker, because that may be able to load the interposer.
 	strcpy(program.linker, "/nowhere/ld-other.so");
 	write_program("other", &program, sizeof program, path);
 	CHECK_INT(RUN(path), 126);
@@ -343,12 +344,13 @@ TEST(asan_works_with_interposer)
 	setenv("ASAN_OPTIONS", "detect_leaks=0:exitcode=44", 1);
 	CHECK_INT(RUN(ASAN_PROGRAM), 0);
 	CHECK_STR(result.out, "detect_leaks=0:exitcode=44:verify_asan_link_order=0\n");
-	CHECK_INT(RUN(ASAN_PROGRAM, "overflow"), 44); // the sanitizer works, with the options of the user
+	CHECK_INT(RUN(ASAN_PROGRAM, "overflow"), 44); // the sanitizer works, and keeps the options of the user
 	CHECK_CONTAINS(result.err, "heap-buffer-overflow");
 	unsetenv("ASAN_OPTIONS");
 	CHECK_INT(RUN(ASAN_PROGRAM), 0);
 	CHECK_STR(result.out, "verify_asan_link_order=0\n");
-	setenv("ASAN_OPTIONS", "verify_asan_link_order=1", 1); // the value of the user stays
+	// the launcher does not replace a value that the user has set
+	setenv("ASAN_OPTIONS", "verify_asan_link_order=1", 1);
 	CHECK(RUN(ASAN_PROGRAM) != 0);
 	CHECK_CONTAINS(result.err, "ASan runtime does not come first");
 	setenv("ASAN_OPTIONS", "exitcode=44", 1); // programs without the sanitizer get no option

@@ -1,5 +1,6 @@
-// Tests suspend and resume: their requests, how long they wait, what they print for each process, and the listings.
-// Runs them against a stand-in for the daemon, and with the real daemon and stand-ins for pagers (../daemon/player.h).
+// Tests suspend and resume: their requests, how long they wait, what they print for each process, and what `ps` and
+// `inspect` list. Some tests use a stand-in for the daemon, others the real daemon with stand-ins for pagers
+// (../daemon/player.h).
 #include "live_node.h"
 
 #include "../daemon/player.h"
@@ -27,7 +28,8 @@ static const char *inspect_answer(const char *eviction)
 					    "\"waited_ns\":1500000000",
 					    "\"waiting\":2",
 					    "\"moves\":4"};
-	static char answers[8][2048]; // one for each call that serve_answers() uses
+	// a test passes up to eight answers to serve_answers() at once, so each answer has its own buffer
+	static char answers[8][2048];
 	static unsigned next;
 	char *answer = answers[next++ % 8], whole[1024];
 
@@ -91,11 +93,11 @@ TEST(suspend_waits_and_measures)
 	read_file("requests", requests, sizeof requests);
 	CHECK_CONTAINS(requests, "{\"op\":\"suspend\",\"drain_ms\":3000,\"name\":\"a\",\"simulate\":\"\"}\n"
 				 "{\"op\":\"inspect\",\"name\":\"a\",\"simulate\":\"\"}\n");
-	// this request asks whether the vGPU was suspended with --deep
+	// Before a resume, the verb requests the list, to learn whether the vGPU was suspended with --deep.
 	CHECK_CONTAINS(requests, "{\"op\":\"list\",\"simulate\":\"\"}\n"
 				 "{\"op\":\"resume\",\"pid\":7,\"simulate\":\"\"}\n");
 	serve_answers((const char *const[]){ASKED("0"), inspect_answer(SUSPENDED), NULL});
-	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0); // the default is 10 s
+	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0); // the default of --drain is 10 s
 	read_file("requests", requests, sizeof requests);
 	CHECK_CONTAINS(requests, "\"drain_ms\":10000,");
 }
@@ -187,7 +189,8 @@ TEST(deep_suspend_under_mps_is_refused)
 
 	fixture_start();
 	snprintf(answer, sizeof answer, "%.*s\"mode\":\"mps\",%s", (int)(class - read_listing), read_listing, class);
-	serve_answers((const char *const[]){answer, answer, NULL}); // one answer for the guard, one for the verb
+	// the check before a deep suspend needs one answer, and the verb itself the other
+	serve_answers((const char *const[]){answer, answer, NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a", "--deep"), 1);
 	CHECK_CONTAINS(result.err, "refused (mps): vGPU a is in the mode mps");
 	CHECK_CONTAINS(result.err, "suspend it without --deep");
@@ -232,8 +235,8 @@ TEST(invalid_arguments_are_refused)
 		check_refusal(cases[i].words, 2, cases[i].says);
 }
 
-// Returns an answer to `list` with a vGPU that is not evictable. With `eviction`, the answer also has the vGPU of
-// inspect_answer().
+// Returns an answer to `list` with a vGPU that is not evictable. If `eviction` is not NULL, the answer also has the
+// vGPU of inspect_answer().
 static const char *list_answer(const char *eviction)
 {
 	static const char plain[] =
@@ -441,7 +444,8 @@ TEST(other_processes_stay_suspended)
 	stop_players();
 }
 
-// The command gives up 2 s after the limit of 1 s. A process that is moving gets more time, by its bytes.
+// The command gives up 2 s after the limit of 1 s. It waits longer for a process that is moving memory, depending on
+// the number of bytes.
 TEST(silent_process_times_out)
 {
 	start_evictable();
@@ -458,7 +462,7 @@ TEST(silent_process_times_out)
 	stop_players();
 }
 
-// The request to suspend remains in effect, and the copy continues.
+// The command gives up while the process is still copying. The request remains in effect, and the copy continues.
 TEST(slow_move_times_out)
 {
 	start_evictable();

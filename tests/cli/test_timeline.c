@@ -1,5 +1,5 @@
-// Tests the timeline of `virgate trace` with answers and events that the test makes: counters that begin again,
-// counters of any value, and texts that do not fit.
+// Tests the timeline that `virgate trace` writes, with answers of the daemon that the test makes: counters that start
+// again at zero, counters with false values, and texts that are too long.
 #include "timeline.h"
 
 #include <stdio.h>
@@ -44,7 +44,7 @@ static json_t *make_tenant(int pid, json_int_t launches, json_int_t gpu_ns)
 			 gpu_ns, "waiting", 0);
 }
 
-// Adds an answer, `number` seconds after the first one. Consumes both arrays.
+// Adds an answer that the daemon gives `number` seconds after the first one. Consumes both arrays.
 static void add_answer(struct timeline *timeline, int number, json_t *records, json_t *tenants)
 {
 	json_t *answer = json_pack("{s:f, s:I, s:o, s:[{s:s, s:i, s:i, s:i, s:o}]}", "time", 1e9 + number, "now_ns",
@@ -95,7 +95,8 @@ TEST(counters_that_begin_again_are_continued)
 	add_tenant(timeline, 0, 1000, 50000000);
 	add_tenant(timeline, 1, 1100, 60000000);
 	add_tenant(timeline, 2, 1100, 60000000);
-	add_tenant(timeline, 3, 30, 2000000); // the process has executed its program again
+	// the process has executed its program again (exec), so its counters start at zero
+	add_tenant(timeline, 3, 30, 2000000);
 	add_tenant(timeline, 4, 35, 3000000);
 	json_t *events = finish(timeline, file);
 	CHECK_INT(find_launches(events, "X"), 135);
@@ -133,7 +134,8 @@ TEST(the_parts_of_a_phase_have_a_bounded_sum)
 	json_decref(events);
 }
 
-// The daemon has the pid 0 for programs of pid namespaces that it cannot see.
+// The daemon lists the pid 0 for a program whose pid namespace it cannot see. The counters of two such programs must
+// not be mixed up.
 TEST(programs_with_unknown_pids_are_not_mixed)
 {
 	struct trace_file *file;
@@ -164,7 +166,8 @@ TEST(a_long_text_of_an_event_is_kept)
 	struct timeline *timeline = begin(&file);
 	char text[224] = "", name[256];
 
-	for (int i = 0; i < 111; i++) // characters begin at even bytes of the name, so a cut after 191 bytes splits one
+	// each "ö" begins at an even byte of the name and has two bytes, so a cut after 191 bytes would split one
+	for (int i = 0; i < 111; i++)
 		strcat(text, i ? "ö" : "xö");
 	snprintf(name, sizeof name, "ended: %s", text);
 	add_tenant(timeline, 0, 1, 1);

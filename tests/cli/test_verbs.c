@@ -57,7 +57,8 @@ TEST(ps_prints_a_table)
 	CHECK_CONTAINS(result.out, "4713 writer (ended)");
 	const char *shared = strstr(result.out, "- (shared, owner gone)");
 	CHECK(shared && strstr(shared, "  256.0 MiB  "));
-	CHECK(!strstr(result.out, "5 B"));				    // the figures of a damaged vGPU are unknown
+	// nothing is shown for a damaged vGPU, since its ledger is invalid
+	CHECK(!strstr(result.out, "5 B"));
 	CHECK(strstr(result.out, "another") < strstr(result.out, "train")); // sorted by name
 	CHECK_STR(result.err, "");
 	CHECK_INT(VIRGATE_RUN("ps", "--quiet"), 0);
@@ -297,7 +298,8 @@ TEST(requests_contain_options)
 			    "{\"op\":\"kill\",\"name\":\"a\",\"signal\":64,\"simulate\":\"\"}\n");
 }
 
-// The daemon chooses the memory, so `create` asks for it.
+// Without --memory, the daemon chooses the memory. `create` then requests the vGPU again, to print how much memory it
+// got.
 TEST(share_without_memory_omits_memory)
 {
 	char inspected[2048], requests[1024];

@@ -1,4 +1,4 @@
-// Checks that CUDA_VISIBLE_DEVICES of the calling user limits the GPUs on which a vGPU is created or entered.
+// Checks that CUDA_VISIBLE_DEVICES limits the GPUs on which a user creates and enters vGPUs.
 #include "live_node.h"
 
 static char uuids[2][48];
@@ -64,7 +64,7 @@ TEST(entered_vgpu_must_be_visible)
 	CHECK_INT(VIRGATE_RUN("rm", "train"), 0); // no program has entered the vGPU
 	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G"), 0);
 	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "train", "true"), 0);
-	// Acts as a program inside a vGPU, which sees only the vGPU's GPU.
+	// Runs `virgate run` inside a vGPU, where it sees only the GPU of that vGPU.
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	CHECK_INT(VIRGATE_RUN("create", "other", "--memory", "1G", "--device", "0"), 0);
 	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "train", "--", VIRGATE, "run", "--vgpu", "other", "true"), 125);
@@ -147,7 +147,7 @@ static void set_gpus(const char *lines)
 	setenv("FAKE_NVML", path, 1);
 }
 
-// A batch system that hides GPUs with a device cgroup counts the others: "0" is the first GPU of the job.
+// If a batch system hides GPUs with a device cgroup, "0" in CUDA_VISIBLE_DEVICES is the first GPU that the job may use.
 TEST(indices_count_accessible_gpus)
 {
 	char path[128];
@@ -158,7 +158,7 @@ TEST(indices_count_accessible_gpus)
 	setenv("VIRGATE_CLAIMS_DIR", path, 1);
 	setenv("VIRGATE_NVML", FAKE_NVML_LIBRARY, 1);
 	set_gpus("gpu 4294967296\ngpu 4294967296\n");
-	CHECK_INT(VIRGATE_RUN("devices"), 0); // the daemon has access to both GPUs
+	CHECK_INT(VIRGATE_RUN("devices"), 0); // the daemon starts now, while no GPU is hidden, so it can use both GPUs
 	set_gpus("hidden 1\ngpu 4294967296\n");
 	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
 	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "1G"), 0);

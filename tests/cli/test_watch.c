@@ -86,7 +86,8 @@ TEST(absent_daemon_is_reported_once)
 	pid_t child = start_program(WORDS("list", "-w1"));
 	wait_for_file("out", "NAME", 1);
 	serve_hangup();
-	wait_for_file("requests", "hung up", 5); // the verb tries twice in each interval: three intervals
+	// The verb tries twice in each interval, so five attempts take three intervals.
+	wait_for_file("requests", "hung up", 5);
 	serve_answer(two);
 	read_file("out", seen, sizeof seen);
 	int tables = count_occurrences(seen, "NAME");
