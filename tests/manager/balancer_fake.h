@@ -1,5 +1,6 @@
-// Replaces src/manager/balancer_source.c with fake managers and executions, to test the balancer's thread, queues and
-// rounds without a device. A thread ends `per_ms` executions of each virtual GPU in a millisecond.
+// Replaces src/manager/balancer_source.c, through which the balancer reaches managers, with fake managers and
+// executions. So the balancer's thread, queues and rounds are tested without a device. A thread of the fake ends
+// `per_ms` executions of each virtual GPU in a millisecond.
 #pragma once
 #include "core/core_test.h"
 
@@ -26,7 +27,7 @@ static struct fake {
 	bool there;
 } fakes[FAKES];
 static pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
-// The status that changes of shares and compute units return.
+// If this is not VG_OK, every change of a share or of compute units fails with it.
 static enum vg_status fake_refusal;
 static atomic_bool fake_ends;
 static pthread_t fake_thread;
@@ -89,7 +90,8 @@ enum balancer_fate balancer_submit(struct vg_manager *manager, struct balancer_k
 	struct vg_execution *execution = calloc(1, sizeof *execution);
 	execution->work = work;
 	execution->references = 2; // one reference is for the caller, one for the list
-	// The thread may notice the end of the execution only after this.
+	// Once the execution is in the list, the fake's thread may end it. The caller must know the execution before
+	// that.
 	*ret_execution = execution;
 	pthread_mutex_lock(&fake_lock);
 	*fake->end = execution;
@@ -246,7 +248,7 @@ static void add_fake(int place, unsigned manager, int id, double share, unsigned
 	pthread_mutex_unlock(&fake_lock);
 }
 
-// Returns how many executions have been submitted to the virtual GPU so far.
+// Returns how many executions have been bound to the virtual GPU so far.
 static unsigned binds_of(int place)
 {
 	pthread_mutex_lock(&fake_lock);

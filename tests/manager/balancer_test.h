@@ -4,7 +4,8 @@
 
 #include <time.h>
 
-// Returns how often a job repeats its work. A GPU is some hundred times as fast as the simulated GPU.
+// Returns how often a job repeats its work: `simulated` times on the simulated GPU, and `hardware` times on a GPU,
+// which is some hundred times as fast.
 static inline unsigned scale_repeats(unsigned simulated, unsigned hardware)
 {
 	return getenv("VIRGATE_SIM") ? simulated : hardware;

@@ -1,4 +1,5 @@
-// Provides loads for tests of the balancer's decisions, and a model in which these decisions are carried out.
+// Provides virtual GPUs with given loads for tests of the balancer's decisions, and a model in which these decisions
+// are carried out.
 #pragma once
 #include "core/core_test.h"
 
@@ -10,7 +11,7 @@ enum { WORLD = 8, ROUND = 32 };
 
 static const struct balancer_rules usual = {.threshold = 0.2};
 
-// Returns a load of a virtual GPU of manager 0, with unknown utilization.
+// Returns the load of a virtual GPU of manager 0, with the utilization unknown.
 static inline struct balancer_load load_of(int id, double share, size_t waiting, size_t running)
 {
 	struct balancer_load load = {.key = {0, id, (uint64_t)id},

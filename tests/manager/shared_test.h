@@ -92,7 +92,7 @@ static inline struct listed look(const char *name)
 	return listed;
 }
 
-// Waits until the daemon has noticed that the process has ended.
+// Waits until the daemon no longer lists the vGPU, after its process has ended.
 static inline void await_gone(const char *name)
 {
 	for (int i = 0; i < 2000 && look(name).found; i++)

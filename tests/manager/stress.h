@@ -21,7 +21,8 @@ struct stress {
 		int id;
 		unsigned stream;
 		uint64_t random;
-		// The thread's own handle of a virtual GPU. If it is NULL, the next call finds or creates one.
+		// The thread's own handle of a virtual GPU. If the handle is NULL, the thread's next call finds or
+		// creates a virtual GPU.
 		struct vg_virtual_gpu *vgpu;
 		struct block {
 			vg_address address; // 0: no block
@@ -45,7 +46,7 @@ static void stress_free_blocks(struct worker *worker);
 
 static inline uint64_t next(struct worker *worker)
 {
-	uint64_t x = worker->random += 0x9e3779b97f4a7c15u; // the random number generator splitmix
+	uint64_t x = worker->random += 0x9e3779b97f4a7c15u; // this is the random number generator splitmix
 
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
 	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
@@ -119,8 +120,8 @@ static inline bool ensure_vgpu(struct worker *worker)
 		return true;
 	if (vg_manager_find(stress->manager, worker->id, &worker->vgpu) == VG_OK)
 		return true;
-	// Another thread may create the virtual GPU first, and a virtual GPU that is being closed still occupies its
-	// id.
+	// VG_EXISTS and VG_LIMIT are allowed: another thread may create the virtual GPU first, and one that is being
+	// closed still occupies its id.
 	MAY(worker, vg_virtual_gpu_create(stress->manager, &options, &worker->vgpu), VG_EXISTS, VG_LIMIT);
 	return worker->vgpu != NULL;
 }

@@ -93,7 +93,8 @@ static inline void call_pause(struct worker *worker)
 static inline void call_share(struct worker *worker)
 {
 	switch (next(worker) % 4) {
-	// Each virtual GPU asks for at most its part, so that there is enough for all.
+	// There are VGPUS virtual GPUs. Each asks for at most an equal part of the device's compute share, so that
+	// there is enough for all.
 	case 0:
 		MAY(worker,
 		    vg_virtual_gpu_set_compute_share(worker->vgpu, (double)(next(worker) % 64 + 1) / 64 / VGPUS));
@@ -171,7 +172,7 @@ static inline void call_space(struct worker *worker)
 	}
 }
 
-// Closes or ends the virtual GPU. Does so rarely, because all blocks of the other threads are lost.
+// Closes or ends the virtual GPU, but only once in twenty calls, because all threads lose their blocks in it.
 static inline void call_close(struct worker *worker)
 {
 	if (next(worker) % 20)

@@ -46,6 +46,6 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	while (read(0, &byte, 1) > 0)
 		;
-	// _exit() frees nothing, unlike a normal exit.
+	// _exit() frees nothing, unlike a normal exit. So the daemon must refund the memory.
 	_exit(status ? 1 : 0);
 }

@@ -158,7 +158,7 @@ TEST(work_is_spread_over_several_managers)
 	for (int i = 0; i < 200; i++) {
 		jobs[i].value = (float)i;
 		submit(balancer, &jobs[i], scale_repeats(20, 5000));
-		// Unbound work that waits for this virtual GPU moves to the other one.
+		// This virtual GPU is paused now. Jobs that are not bound to it yet move to the other virtual GPU.
 		if (i == 100)
 			OK(vg_virtual_gpu_pause(vgpus[0]));
 	}
@@ -208,7 +208,7 @@ static void *keep_working(void *user)
 		if (i % 7 == 0)
 			(void)vg_balanced_cancel(job.balanced);
 		enum vg_status status = vg_balanced_wait(job.balanced, 60);
-		// The job was cancelled, or its virtual GPU was closed before or after the binding.
+		// If the job failed, it was cancelled, or its virtual GPU was closed before or after the binding.
 		if (status != VG_OK && status != VG_STATE && status != VG_CLOSED)
 			FAIL("%s: %s", vg_status_text(status), vg_last_error()->text);
 		CHECK_INT(job.ended, 1);
@@ -264,7 +264,8 @@ TEST(balancer_calls_fail_in_a_forked_child)
 		bool refused = vg_balancer_info(balancer, &info) == VG_STATE &&
 			       vg_balancer_rebalance(balancer, NULL) == VG_STATE &&
 			       vg_balancer_close(balancer) == VG_STATE;
-		// In a forked child, the balancer's thread does not exist, so this must not wait for it.
+		// The balancer's thread does not exist in a forked child, so destroying the balancer must not wait for
+		// that thread.
 		vg_balancer_destroy(balancer);
 		_exit(refused ? 0 : 1);
 	}

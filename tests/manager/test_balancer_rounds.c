@@ -73,7 +73,7 @@ TEST(shares_are_lent_and_returned)
 	vg_manager_destroy(manager);
 }
 
-// If the compute units took turns of 100 ms, work of another unit would wait that long.
+// Without preemption, the work of the unit with the higher priority would wait for the other unit's quantum of 100 ms.
 TEST(preemption_ends_a_quantum_of_lower_priority)
 {
 	const struct vg_compute_options turns = {.size = sizeof turns,

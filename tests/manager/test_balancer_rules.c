@@ -40,8 +40,8 @@ TEST(least_loaded_compares_work_per_share)
 	struct balancer_load even[] = {load_of(1, 0.5, 2, 1), load_of(2, 0.5, 0, 1)};
 	check_places(VG_BALANCE_LEAST_LOADED, even, 2, (int[]){2, 2, 1, 2, 1}, 5);
 
-	// An idle half of a device counts as less loaded than an idle tenth. That changes when the half has five times
-	// as much work.
+	// Both virtual GPUs are idle, so the one with half of the device counts as less loaded than the one with a
+	// tenth. It stays so until the larger one has five times as much work as the smaller one.
 	struct balancer_load uneven[] = {load_of(1, 0.1, 0, 0), load_of(2, 0.5, 0, 0)};
 	check_places(VG_BALANCE_LEAST_LOADED, uneven, 2, (int[]){2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 1}, 11);
 
@@ -90,16 +90,18 @@ TEST(migration_moves_half_the_difference)
 		size_t moves; // how many executions must move from a to b
 	} rows[] = {
 		{0.5, 0.5, 0.2, 10, 0, 0, 0, 5},
-		{0.5, 0.5, 0.2, 11, 0, 0, 0, 5}, // an odd execution stays, since it would move back later
+		// of 11 executions only 5 move: if the odd one moved too, it would move back later
+		{0.5, 0.5, 0.2, 11, 0, 0, 0, 5},
 		{0.5, 0.5, 0.2, 1, 1, 0, 0, 1},
-		{0.5, 0.5, 0.2, 0, 9, 0, 0, 0},	 // running work does not move
-		{0.5, 0.5, 0.2, 1, 0, 0, 0, 0},	 // moving would not help
+		{0.5, 0.5, 0.2, 0, 9, 0, 0, 0}, // running work does not move
+		// a single execution does not move, since `b` would then have the same load as `a` has now
+		{0.5, 0.5, 0.2, 1, 0, 0, 0, 0},
 		{0.5, 0.5, 0.2, 10, 0, 8, 0, 0}, // the loads differ by 20 %, which is not more than the threshold
 		{0.5, 0.5, 0.1, 10, 0, 8, 0, 1},
 		{0.5, 0.5, 0.2, 100, 0, 50, 0, 25},
-		{0.8, 0.2, 0.2, 10, 0, 0, 0, 2}, // b has a fifth of the shares, so it gets a fifth of the work
+		{0.8, 0.2, 0.2, 10, 0, 0, 0, 2}, // `b` has a fifth of the compute share, so it gets a fifth of the work
 		{0.2, 0.8, 0.2, 10, 0, 0, 0, 8},
-		{0.8, 0.2, 0.2, 8, 0, 2, 0, 0},	 // a and b have equal waiting times already
+		{0.8, 0.2, 0.2, 8, 0, 2, 0, 0},	 // `a` and `b` have equal waiting times already
 		{0.5, 0.5, 0.2, 2, 8, 0, 0, 2},	 // only executions that wait can move
 		{0.5, 0.5, 1.0, 10, 0, 0, 0, 0}, // no difference exceeds a threshold of 1
 		{0.5, 0.5, 0.2, 0, 0, 0, 0, 0},
@@ -154,12 +156,12 @@ TEST(paused_virtual_gpus_get_no_work)
 	CHECK_INT(play(&world, &usual), 0);
 	world.loads[1].takes_work = true;
 	world.loads[0].takes_work = false;
-	// Work bound to the paused virtual GPU stays and is paused.
+	// This virtual GPU is paused. Executions that are bound to it stay with it.
 	CHECK_INT(play(&world, &usual), 0);
 	world.loads[0].status = VG_VIRTUAL_GPU_PAUSED;
 	world.loads[0].unbound = 3;
 	world.loads[1].running = 9;
-	// The unbound executions move.
+	// Three executions are not bound to the paused virtual GPU yet. They move to the other one.
 	CHECK_INT(play(&world, &usual), 1);
 	CHECK(world.loads[0].unbound == 0 && world.loads[1].unbound == 3);
 	CHECK_CONTAINS(world.decisions[0].why, "vGPU 1 is paused: the 3 executions that wait for it");
@@ -193,10 +195,10 @@ TEST(preemption_requires_waiting_work_of_higher_priority)
 		int priority_a, priority_b;
 		size_t waiting_a, running_a, running_b;
 		unsigned forbidden;
-		bool preempts; // whether b is preempted in favour of a
+		bool preempts; // whether the quantum of `b` is ended so that `a` can run
 	} rows[] = {
 		{5, 1, 3, 0, 2, 0, true},  {5, 5, 3, 0, 2, 0, false}, {1, 5, 3, 0, 2, 0, false},
-		{5, 1, 3, 1, 2, 0, false}, // vGPU `a` has running work already
+		{5, 1, 3, 1, 2, 0, false}, // `a` has running work already, so nothing must be preempted for it
 		{5, 1, 0, 0, 2, 0, false}, {5, 1, 3, 0, 0, 0, false}, {5, 1, 3, 0, 2, VG_ACTION_PREEMPT, false},
 	};
 
@@ -207,7 +209,7 @@ TEST(preemption_requires_waiting_work_of_higher_priority)
 		struct balancer_rules rules = {.threshold = 0.2, .forbidden = rows[i].forbidden | VG_ACTION_MIGRATE};
 		world.loads[0].priority = rows[i].priority_a;
 		world.loads[1].priority = rows[i].priority_b;
-		// The load must last for more than one round.
+		// The balancer decides nothing in the first round, because the load must last for more than one round.
 		CHECK_INT(play(&world, &rules), 0);
 		size_t decided = play(&world, &rules);
 		if (decided != rows[i].preempts)

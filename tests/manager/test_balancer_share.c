@@ -22,12 +22,13 @@ TEST(a_share_is_lent_and_returned)
 	struct world world = {.loads = {load_of(1, 0.4, 9, 1), load_of(2, 0.6, 0, 0)}, .count = 2};
 
 	use(&world.loads[0], 1);
-	// Work has waited for one round only, and the other virtual GPU's utilization is unknown.
+	// The balancer lends nothing yet: in the first round, work has not waited long enough. In the second, the other
+	// virtual GPU's utilization is still unknown.
 	CHECK_INT(play(&world, &loans), 0);
 	CHECK_INT(play(&world, &loans), 0);
 	use(&world.loads[1], 0.5);
 	CHECK_INT(play(&world, &loans), 1);
-	// Half of the idle part is lent.
+	// The lender leaves half of its share unused. It lends half of that unused part.
 	CHECK(near(world.loads[0].share, 0.55) && near(world.loads[1].share, 0.45));
 	CHECK_CONTAINS(world.decisions[0].why,
 		       "vGPU 1 has 9 waiting with a share of 0.400, vGPU 2 has 0 with 0.600 and uses "
@@ -41,7 +42,7 @@ TEST(a_share_is_lent_and_returned)
 	world.loads[0].waiting = 0;
 	CHECK_INT(play(&world, &loans), 0);
 	CHECK_INT(play(&world, &loans), 0);
-	// No work has waited for three rounds.
+	// The loan ends now, since no work has waited for three rounds.
 	CHECK_INT(play(&world, &loans), 1);
 	CHECK(near(world.loads[0].share, 0.4) && near(world.loads[1].share, 0.6));
 	CHECK_CONTAINS(world.decisions[0].why, "the load is over");
@@ -63,7 +64,8 @@ TEST(a_lender_in_need_gets_its_share_back)
 		play(&world, &loans);
 	CHECK(near(world.loads[0].share, 0.4) && near(world.loads[1].share, 0.4));
 	CHECK_CONTAINS(world.decisions[0].why, "the lender needs it");
-	// With a load that comes and goes, a loan may prove wrong. Each such loan delays the next one.
+	// The lender's load comes and goes, so loans turn out to be wrong. After each wrong loan the balancer waits
+	// longer before the next one.
 	for (int i = 0; i < 400; i++) {
 		world.loads[1].waiting = world.loads[1].share < 0.35 ? 2 : 0;
 		play(&world, &loans);
@@ -93,13 +95,13 @@ TEST(shares_set_by_others_are_kept)
 	for (int i = 0; i < 2; i++)
 		play(&world, &loans);
 	CHECK(near(world.loads[0].share, 0.5));
-	world.loads[1].share = 0.35; // the program itself changes the share
+	world.loads[1].share = 0.35; // the program itself changes the lender's share, which ends the loan
 	world.loads[0].waiting = 0;
 	for (int i = 0; i < 10; i++)
 		// No loan is left that could be returned.
 		CHECK_INT(play(&world, &loans), 0);
 	CHECK(near(world.loads[0].share, 0.5) && near(world.loads[1].share, 0.35));
-	// Close a virtual GPU: its loans end.
+	// Closes the lender by removing it from the loads. Its loans end with it.
 	world.loads[0].waiting = 9;
 	for (int i = 0; i < 2; i++)
 		play(&world, &loans);
@@ -121,13 +123,13 @@ TEST(unclaimed_units_are_added_and_returned)
 	}
 	CHECK_INT(play(&world, &units), 0);
 	CHECK_INT(play(&world, &units), 1);
-	// The borrower has twice its own compute units.
+	// A virtual GPU may at most double its own compute units, from 4 to 8.
 	CHECK(world.loads[0].units == 8 && near(world.loads[0].share, 0.5));
 	CHECK_CONTAINS(world.decisions[0].why, "4 of 16 units");
 	world.loads[1].waiting = 1;
 	play(&world, &units);
 	CHECK_INT(play(&world, &units), 1);
-	// All 16 compute units are claimed now.
+	// All 16 compute units are in use now, so no more can be added.
 	CHECK(world.loads[1].units == 8 && world.loads[0].units == 8);
 	CHECK_INT(play(&world, &units), 0);
 	world.loads[0].waiting = world.loads[1].waiting = 0;
@@ -138,8 +140,8 @@ TEST(unclaimed_units_are_added_and_returned)
 	end_world(&world);
 }
 
-// Completes work in one round. The whole device would complete `work` executions, and each virtual GPU completes its
-// share of them. What one does not use goes to the others.
+// Completes work in one round of the model. The whole device would complete `work` executions, and each virtual GPU
+// completes its share of them. What one virtual GPU does not use goes to the others.
 static void serve(struct world *world, unsigned work)
 {
 	double left = work;

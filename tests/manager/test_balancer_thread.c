@@ -96,7 +96,7 @@ TEST(work_is_bound_once_and_ends_once)
 	CHECK(info.submitted == 40 && info.completed == 40 && info.unbound == 0 && info.bound == 0);
 	CHECK(info.managers == 2 && info.virtual_gpus == 2 && info.threshold == 0.2 && info.interval_ms == 100);
 	vg_balancer_destroy(balancer);
-	// The jobs outlive the balancer.
+	// Jobs can still be used after the balancer was destroyed.
 	drop_all(jobs, 40);
 	end_fakes();
 }
@@ -119,7 +119,7 @@ TEST(unbound_work_moves_to_another_device)
 	for (int i = 0; i < 1000 && binds_of(1) < 190; i++)
 		wait_ms(5);
 	pthread_mutex_lock(&fake_lock);
-	// From now on, this virtual GPU ends the work that was bound to it.
+	// Virtual GPU 1 completes work only from now on, so that the jobs bound to it can end.
 	fakes[0].per_ms = 8;
 	pthread_mutex_unlock(&fake_lock);
 	wait_all(jobs, 200);
@@ -136,7 +136,7 @@ TEST(unbound_work_moves_to_another_device)
 	      !entries[0].status);
 	CHECK_CONTAINS(entries[0].why, "waiting");
 	for (size_t i = 0; i < count; i++)
-		// No work moves to the virtual GPU that ends none.
+		// No work moves to virtual GPU 1, which ended no work.
 		CHECK_INT(entries[i].to, 7);
 	drop_all(jobs, 200);
 	vg_balancer_destroy(balancer);
@@ -161,7 +161,7 @@ TEST(a_paused_virtual_gpu_loses_its_unbound_work)
 	unsigned kept = 0;
 	for (int i = 0; i < 40; i++)
 		kept += info_of(&jobs[i]).id == 1;
-	CHECK(kept <= 4); // only the bound jobs stayed
+	CHECK(kept <= 4); // all jobs that were not bound yet left the paused virtual GPU
 	pause_fake(1, true);
 	REFUSED(submit(balancer, &more, 0), VG_STATE,
 		"no virtual GPU accepts work: vGPU 1 is paused, vGPU 2 is paused");
@@ -188,7 +188,7 @@ TEST(work_of_a_closed_virtual_gpu_moves_to_another)
 		wait_ms(1);
 	pthread_mutex_lock(&fake_lock);
 	fakes[0].there = false;
-	fakes[0].per_ms = 4; // from now on, this virtual GPU ends the work that is in it
+	fakes[0].per_ms = 4; // the closed virtual GPU still ends the work that was bound to it
 	pthread_mutex_unlock(&fake_lock);
 	OK(vg_balancer_rebalance(balancer, NULL));
 	wait_all(jobs, 40);
@@ -363,7 +363,7 @@ TEST(closing_keeps_shares_set_by_others)
 	CHECK_INT(taken, 1);
 	CHECK(fakes[0].load.share > 0.6);
 	pthread_mutex_lock(&fake_lock);
-	fakes[0].load.share = 0.1; // the program itself changes the share
+	fakes[0].load.share = 0.1; // the program itself changes the share, so the balancer must not take back its loan
 	double lender = fakes[1].load.share;
 	pthread_mutex_unlock(&fake_lock);
 	vg_balancer_destroy(balancer);
@@ -388,12 +388,13 @@ TEST(rounds_change_units_quanta_and_bound_work)
 	struct vg_balancer *balancer = open_balancer(&options, 1);
 	OK(vg_balancer_rebalance(balancer, &taken));
 	OK(vg_balancer_rebalance(balancer, &taken));
-	// The balancer has lent compute units, and ended the quantum of the other virtual GPU.
+	// The balancer has taken two actions: it has lent compute units to the first virtual GPU, and ended the quantum
+	// of the other one.
 	CHECK_INT(taken, 2);
 	CHECK(fakes[0].load.units == 8 && fakes[1].preempted == 1 && fakes[0].migrated == 0);
 	fakes[1].load.running = 0;
 	OK(vg_balancer_rebalance(balancer, &taken));
-	// Work moves in proportion to the shares, so a third moves.
+	// The first virtual GPU has twice the share of the other one, so a third of the 9 executions moves.
 	CHECK(fakes[0].migrated == 3 && fakes[1].load.waiting == 3);
 	fakes[0].load.waiting = fakes[1].load.waiting = 0;
 	vg_balancer_destroy(balancer);

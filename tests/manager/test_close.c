@@ -48,7 +48,8 @@ TEST(closing_fails_while_work_is_queued)
 	struct vg_virtual_gpu_info info = info_of(vgpu);
 	CHECK(info.status == VG_VIRTUAL_GPU_PAUSED && info.queue_length == 5 && info.active_streams == 2);
 	CHECK(info.cancelled == 0 && info.memory_allocated == 4096);
-	vg_address more = allocate(vgpu, 4096); // the virtual GPU can still be used
+	// the refused close has changed nothing, so the virtual GPU can still be used
+	vg_address more = allocate(vgpu, 4096);
 	struct vg_execution *later = fill(vgpu, 2, more, 9, 1, 1);
 	OK(vg_virtual_gpu_resume(vgpu));
 	OK(vg_execution_wait(later, 60));
@@ -68,8 +69,8 @@ TEST(closing_fails_while_work_is_queued)
 	vg_manager_destroy(manager);
 }
 
-// Tries to close a virtual GPU while it has running work. Returns whether the work still ran at that time; otherwise
-// the test must be repeated with more work.
+// Tries to close a virtual GPU while it has running work. Returns whether the close was refused. If it was not, the
+// work had ended before, and the caller must repeat the test with more work.
 static bool close_running(const struct vg_manager_options *options, unsigned repeat)
 {
 	struct vg_manager *manager = open_manager(options);
@@ -81,7 +82,7 @@ static bool close_running(const struct vg_manager_options *options, unsigned rep
 	enum vg_status status = vg_virtual_gpu_close(vgpu);
 	if (status)
 		REFUSED(status, VG_BUSY, "work in \"vgpu-1\": 0 queued, 1 running");
-	// Whether the vGPU was closed or refused to close, the work that runs must complete.
+	// Whether or not the close was refused, the running work must complete.
 	OK(vg_execution_wait(execution, 120));
 	OK(vg_virtual_gpu_close(vgpu)); // all work has ended
 	vg_execution_destroy(execution);
@@ -122,7 +123,7 @@ TEST(ending_cancels_queued_work)
 	OK(vg_virtual_gpu_end(vgpu));
 	vg_log_set(NULL, NULL);
 	CHECK_INT(work_messages, 1);
-	// There must be one message for each virtual GPU, with its name.
+	// Ending a virtual GPU logs one message about its blocks, with the name of the virtual GPU.
 	CHECK_INT(block_messages, 1);
 	CHECK_CONTAINS(told, "virtual GPU 1 (vgpu-1)");
 	CHECK_INT(pthread_join(waiter, &said), 0);
@@ -214,7 +215,7 @@ struct submitter {
 	unsigned stream, accepted, completed;
 };
 
-// Submits one execution at a time, so that there are moments without work.
+// Submits one execution at a time and waits for it, so that there are moments without work in which closing succeeds.
 static void *submit_until_closed(void *user)
 {
 	struct submitter *submitter = user;
@@ -231,7 +232,8 @@ static void *submit_until_closed(void *user)
 	return NULL;
 }
 
-// All accepted work must complete. A race in closing would cancel some of it.
+// Closes a virtual GPU, or the manager if `all`, while threads submit work. All work that was accepted must complete. A
+// race in closing would cancel some of it.
 static void close_under_submitters(struct vg_manager *manager, bool all)
 {
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 16 * MIB);

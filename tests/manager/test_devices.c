@@ -39,7 +39,8 @@ static void close_pair(struct pair *pair)
 
 // ---- a fault of the second device, in a child process, before this process uses the driver -------------------
 
-// Checks that the error has a cause and advice, also on the device without the fault.
+// Checks that the call fails with an error that names the cause and says what to do, also on the device without the
+// fault.
 #define IS_LOST(call, status) REFUSED(call, status, "executions were running on device 1; restart the process")
 
 static void fault_while_the_first_is_paused(void)
@@ -53,7 +54,8 @@ static void fault_while_the_first_is_paused(void)
 	NEEDS_TWO(&pair, 64 * MIB);
 	block = allocate(pair.vgpus[0], 4096);
 	OK(vg_virtual_gpu_pause(pair.vgpus[0]));
-	// This virtual GPU is paused, so that its work does not notice the fault.
+	// The virtual GPU is paused, so this work is not submitted to the device and does not notice the fault by
+	// itself.
 	queued = fill(pair.vgpus[0], 1, block, 1, 1024, 1);
 	struct vg_execution *bad = fill(pair.vgpus[1], 0, 8, 1, 1, 1);
 	IS_LOST(vg_execution_wait(bad, 10), VG_DRIVER);
@@ -71,7 +73,7 @@ static void fault_while_the_first_is_paused(void)
 		OK(vg_compute_info(vg_manager_compute(pair.managers[i]), &info));
 		CHECK_INT(info.failure, code);
 		CHECK_INT(info.queue_length + info.running, 0);
-		// Closing may report that the driver refused something, but always closes.
+		// Closing may return an error of the driver, but it closes the virtual GPU in any case.
 		(void)vg_virtual_gpu_close(pair.vgpus[i]);
 		CHECK_INT(vg_manager_status(pair.managers[i], 1), VG_VIRTUAL_GPU_DESTROYED);
 	}
@@ -80,7 +82,8 @@ static void fault_while_the_first_is_paused(void)
 	close_pair(&pair);
 }
 
-// Causes a fault on the second device. Nothing has queried the first device's virtual GPU before.
+// Causes a fault on the second device. Since then, no call has asked the driver about the first device, unless it is
+// `busy`. So its virtual GPU must learn of the fault in another way.
 static void fault_of_the_second(bool busy)
 {
 	struct vg_execution *first[4], *late;
@@ -94,7 +97,7 @@ static void fault_of_the_second(bool busy)
 	struct vg_execution *bad = fill(pair.vgpus[1], 0, 8, 1, 1, 1);
 	REFUSED(vg_execution_wait(bad, 10), VG_DRIVER, "restart the process");
 	CHECK_CONTAINS(vg_last_error()->text, "on device ");
-	for (unsigned i = 0; i < 4 && busy; i++) { // the work may have ended before the fault
+	for (unsigned i = 0; i < 4 && busy; i++) { // this work may have ended before the fault
 		enum vg_status status = vg_execution_wait(first[i], 60);
 		CHECK(status == VG_OK || status == VG_DRIVER);
 		vg_execution_destroy(first[i]);

@@ -81,7 +81,8 @@ TEST(creating_a_vgpu_allocates_no_memory)
 
 	struct vg_virtual_gpu *all = new_vgpu(manager, 2, total - MIB);
 	after = free_on(device);
-	// The driver takes some memory for streams. The limit of the virtual GPU is only reserved.
+	// Creating a virtual GPU reserves its limit, but allocates no memory for it. The driver takes some memory for
+	// streams.
 	CHECK(before - after <= 16 * MIB);
 	CHECK_INT(info_of(all).memory_held, 0);
 	CHECK_INT(manager_info(manager).memory_available, 0);
@@ -213,7 +214,7 @@ TEST(pausing_or_resuming_twice_fails)
 	OK(vg_virtual_gpu_pause(vgpu));
 	CHECK_INT(vg_manager_status(manager, 1), VG_VIRTUAL_GPU_PAUSED);
 	REFUSED(vg_virtual_gpu_pause(vgpu), VG_STATE, "paused already");
-	// Memory can still be used.
+	// A paused virtual GPU can still allocate and free memory.
 	OK(vg_virtual_gpu_free(vgpu, allocate(vgpu, MIB)));
 	OK(vg_virtual_gpu_resume(vgpu));
 	CHECK_INT(vg_manager_status(manager, 1), VG_VIRTUAL_GPU_RUNNING);
@@ -236,7 +237,7 @@ TEST(closing_a_manager_closes_its_vgpus)
 	REFUSED(vg_manager_info(manager, &info), VG_CLOSED, "manager");
 	CHECK_INT(vg_manager_status(manager, 1), VG_VIRTUAL_GPU_DESTROYED);
 	OK(vg_manager_close(manager));
-	// The handles of its virtual GPUs still exist.
+	// Handles of virtual GPUs must stay valid after the manager's own handle is destroyed.
 	vg_manager_destroy(manager);
 	CHECK(vg_virtual_gpu_manager(one) == vg_virtual_gpu_manager(two));
 	vg_virtual_gpu_destroy(one);

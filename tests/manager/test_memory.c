@@ -10,7 +10,7 @@ static struct vg_manager_options kinds[] = {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-// Defines a test that runs once with each kind of memory.
+// Defines a test that runs with memory virtualization and then without it.
 #define TEST_BOTH(name)                                                          \
 	static void both_##name(struct vg_manager *manager);                     \
 	TEST(name)                                                               \
@@ -177,8 +177,8 @@ static size_t close_and_check(struct vg_manager *manager)
 	return before - free_on(device);
 }
 
-// Closes a virtual GPU. The next owner of its memory must read zeros, and all memory must be free again. In the first
-// run, the driver also allocates memory for itself and keeps it.
+// Closes a virtual GPU. The next owner of its memory must read zeros. In the second run, all memory must be free again;
+// in the first one, the driver also allocates memory that it keeps for itself.
 TEST_BOTH(closing_zeroes_and_frees_memory)
 {
 	close_and_check(manager);

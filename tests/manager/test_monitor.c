@@ -87,7 +87,7 @@ TEST(work_is_counted_and_its_time_measured)
 	double most = 0, rate = 0;
 
 	OK(vg_monitor_history(monitor, 1, first, 600, &count));
-	// There is no earlier sample to compare with.
+	// The first sample has no rates, since there is no earlier sample to compare with.
 	CHECK(!first[0].compute_utilization.known && !first[0].launch_rate.known);
 	CHECK(first[0].launches.known && first[0].launches.value == 0 && first[0].fragmentation.known);
 	for (int i = 0; i < 40; i++)
@@ -110,13 +110,13 @@ TEST(work_is_counted_and_its_time_measured)
 	CHECK(of_device.launches.known && of_device.launches.value == sample.launches.value);
 	CHECK(of_device.compute_utilization.known);
 	OK(vg_monitor_sample(monitor, 2, &sample));
-	// The value is known to be 0.
+	// This virtual GPU had no work. Its utilization is known, and is 0.
 	CHECK(sample.compute_utilization.known && sample.compute_utilization.value == 0);
 	OK(vg_virtual_gpu_close(vgpu));
 	pass_samples(monitor);
 	double before = of_device.launches.value;
 	OK(vg_monitor_sample(monitor, 0, &of_device));
-	// Totals of the device never decrease.
+	// The device's number of launches does not decrease when a virtual GPU is closed.
 	CHECK(of_device.launches.value == before);
 	vg_monitor_destroy(monitor);
 	vg_virtual_gpu_destroy(vgpu);
@@ -197,7 +197,8 @@ TEST(closing_the_manager_ends_sampling)
 	free(text);
 	REFUSED(vg_monitor_create(manager, NULL, &none), VG_CLOSED, "manager has been closed");
 	vg_virtual_gpu_destroy(vgpu);
-	// The monitor has its own references to the manager.
+	// The monitor has a reference of its own to the manager, so it can be used after the manager's handle is
+	// destroyed.
 	vg_manager_destroy(manager);
 	OK(vg_monitor_sample(monitor, 0, &sample));
 	REFUSED(vg_monitor_sample(monitor, 3, &sample), VG_NOT_FOUND, "no virtual GPU 3");
@@ -215,7 +216,8 @@ TEST(monitor_calls_fail_in_a_forked_child)
 		struct vg_sample sample;
 		bool refused =
 			vg_monitor_sample(monitor, 0, &sample) == VG_STATE && vg_monitor_close(monitor) == VG_STATE;
-		// In a forked child, the monitor's thread does not exist, so this must not wait for it.
+		// The monitor's thread does not exist in a forked child, so destroying the monitor must not wait for
+		// that thread.
 		vg_monitor_destroy(monitor);
 		_exit(refused ? 0 : 1);
 	}

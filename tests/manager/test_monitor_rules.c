@@ -25,7 +25,8 @@ TEST(crossings_follow_threshold_and_hysteresis)
 		{VG_WATCH_BELOW, 0.2, 0.1, 0.20, true, false, MONITOR_STAYS},
 		{VG_WATCH_BELOW, 0.2, 0.1, 0.19, true, false, MONITOR_GOES_BEYOND},
 		{VG_WATCH_BELOW, 0.2, 0.1, 0.25, true, true, MONITOR_STAYS},
-		// In floating point, 1 - 0.9 is not exactly 0.1.
+		// Rounding must not matter: the value 1.0 is at the threshold plus the hysteresis, although 1 - 0.9 is
+		// not exactly 0.1.
 		{VG_WATCH_BELOW, 0.9, 0.1, 1.00, true, true, MONITOR_COMES_BACK},
 		{VG_WATCH_BELOW, 0.2, 0.1, 0.90, true, false, MONITOR_STAYS},
 		{VG_WATCH_ABOVE, 3e9, 1e9, 2e9, true, true, MONITOR_COMES_BACK},
@@ -98,7 +99,7 @@ TEST(samples_are_due_at_multiples_of_the_interval)
 	} rows[] = {
 		{1000, 1000, 1100, 0},
 		{1000, 1099, 1100, 0},
-		{1000, 1100, 1100, 0}, // so late that the next sample is due at once
+		{1000, 1100, 1100, 0}, // the sample is a whole interval late, so the next one is due at once
 		{1000, 1199, 1100, 0},
 		{1000, 1200, 1200, 1},
 		{1000, 1950, 1900, 8},
@@ -129,7 +130,7 @@ TEST(the_history_is_a_ring)
 			CHECK_INT(monitor_series_copy(series, samples, 8), want);
 			for (size_t i = 0; i < want; i++)
 				CHECK_INT(samples[i].time_ns, now - want + 1 + i);
-			// The copy has the latest samples.
+			// If the buffer has room for one sample, the latest one is copied.
 			CHECK_INT(monitor_series_copy(series, samples, 1), 1);
 			CHECK_INT(samples[0].time_ns, now);
 		}
@@ -159,7 +160,8 @@ TEST(rates_cover_the_time_between_samples)
 	CHECK(sample.compute_utilization.known && sample.compute_utilization.value == 0.25);
 	CHECK(!sample.failure_rate.known); // there is no rate, since no reading had a known number of failures
 
-	// A long quantum is counted completely when it ends.
+	// A quantum of 2 s counts completely at its end, although the sample covers only 1 s. The utilization is at
+	// most 1.
 	reading.busy_ns += 2000000000;
 	monitor_series_add(series, &reading, 2500000000, 2500000000);
 	CHECK(monitor_series_latest(series)->compute_utilization.value == 1);
@@ -169,7 +171,7 @@ TEST(rates_cover_the_time_between_samples)
 	monitor_series_add(series, &reading, 3500000000, 3500000000);
 	CHECK(!monitor_series_latest(series)->compute_utilization.known);
 	CHECK(!monitor_series_latest(series)->launch_rate.known);
-	// The previous value is unknown, so there is no rate.
+	// The previous value is unknown, so no utilization can be computed.
 	reading.busy_known = true;
 	monitor_series_add(series, &reading, 4500000000, 4500000000);
 	CHECK(!monitor_series_latest(series)->compute_utilization.known);

@@ -68,7 +68,7 @@ TEST(samples_are_taken_and_kept)
 	CHECK(info.sampling == 1 && info.virtual_gpus == 2 && info.history == 3 && info.interval_ms == 2);
 	CHECK(info.cost_ns > 0 && info.longest_cost_ns >= info.cost_ns && info.total_cost_ns >= info.longest_cost_ns);
 	OK(vg_monitor_close(monitor));
-	OK(vg_monitor_close(monitor)); // a second close is allowed
+	OK(vg_monitor_close(monitor)); // closing a closed monitor succeeds
 	unsigned readings = fake.readings;
 	wait_ms(10);
 	CHECK_INT(fake.readings, readings);
@@ -98,8 +98,7 @@ TEST(the_sampling_clock_does_not_drift)
 	OK(vg_monitor_info(monitor, &info));
 	CHECK(info.missed >= 8);
 	CHECK(count > 5);
-	// The lateness of a sample is subtracted from its time. The rest differs from that of the first sample by a
-	// multiple of the interval.
+	// Samples without their lateness must be multiples of the interval apart.
 	uint64_t first = samples[0].time_ns - samples[0].late_ns;
 	for (size_t i = 1; i < count; i++)
 		CHECK_INT((samples[i].time_ns - samples[i].late_ns - first) % 2000000, 0);
@@ -123,14 +122,15 @@ TEST(new_and_closed_virtual_gpus_are_tracked)
 	REFUSED(vg_monitor_sample(monitor, 4, &sample), VG_NOT_FOUND, "existing ids: 1, 3");
 	OK(vg_monitor_sample(monitor, 3, &sample));
 	CHECK(calls.beyond == 1 && calls.back == 0);
-	// Another virtual GPU gets the same id: its history and the state of the watch start again.
+	// Virtual GPU 4 is closed, and another one gets the id 4. Its history and the state of the watch must start
+	// again.
 	set_readings((struct monitor_reading[]){reading_of(3, 13, 30), reading_of(4, 24, 80)}, 2);
 	pass_samples(monitor);
 	CHECK(calls.beyond == 2 && calls.back == 0);
 	OK(vg_monitor_history(monitor, 4, NULL, 0, &count));
 	CHECK(count < 6);
 	set_readings((struct monitor_reading[]){reading_of(3, 13, 30), reading_of(4, 34, 80)},
-		     2); // the change happens between two samples
+		     2); // another virtual GPU gets the id 4 between two samples, so no sample is without an id 4
 	pass_samples(monitor);
 	CHECK(calls.beyond == 3 && calls.back == 0);
 	set_readings(NULL, 0);
@@ -177,7 +177,7 @@ static void call_forbidden_functions(void *user, const struct vg_watch_event *ev
 	CHECK_CONTAINS(vg_last_error()->text, "closed by its own callback");
 	vg_monitor_destroy(calls->monitor); // the monitor refuses to be destroyed in its own callback, too
 	CHECK_INT(vg_last_error()->status, VG_STATE);
-	// The monitor holds no lock during the callback, so this call does not block.
+	// The monitor has locked nothing during the callback, so this call does not block.
 	OK(vg_monitor_info(calls->monitor, &info));
 	OK(vg_monitor_json(calls->monitor, &text));
 	free(text);
@@ -377,7 +377,7 @@ TEST(invalid_input_is_refused)
 	OK(vg_monitor_create(manager, NULL, &monitor));
 	struct vg_monitor_info info;
 	OK(vg_monitor_info(monitor, &info));
-	// The interval is the manager's, and the history has the default length.
+	// The options are NULL. The interval is that of the manager, and the history has the default length.
 	CHECK(info.interval_ms == 5 && info.history == 600);
 	REFUSED(vg_monitor_sample(monitor, 9, &sample), VG_NOT_FOUND, "no virtual GPU 9; existing ids: 1, 4");
 	REFUSED(vg_monitor_sample(monitor, -1, &sample), VG_INVALID, "id -1");

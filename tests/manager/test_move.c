@@ -173,7 +173,7 @@ TEST(a_vgpu_can_be_closed_while_its_memory_is_in_the_host)
 	move_out(vgpu);
 	OK(vg_virtual_gpu_close(vgpu));
 	CHECK_INT(manager_info(manager).memory_held, 0);
-	CHECK(before - free_on_device() <= 4 * MIB); // a driver may keep 2 MiB for its copies
+	CHECK(before - free_on_device() <= 4 * MIB); // the driver may keep 2 MiB that it used for the copies
 	REFUSED(vg_virtual_gpu_move_in(vgpu, NULL), VG_CLOSED, "was destroyed");
 	vg_virtual_gpu_destroy(vgpu);
 	vg_manager_destroy(manager);
@@ -229,7 +229,7 @@ static int count_meanwhile(void *user, uint64_t bytes, uint64_t total)
 {
 	uint64_t in_host = info_of(user).memory_in_host;
 
-	// Bytes that are being copied are not counted yet.
+	// Bytes that are being copied do not count as in the host yet.
 	CHECK(in_host <= bytes);
 	CHECK_INT(total, info_of(user).memory_held);
 	return 0;
@@ -325,7 +325,7 @@ TEST(a_progress_callback_can_stop_a_move)
 			CHECK_INT(info_of(vgpu).memory_in_host, info_of(vgpu).memory_held);
 		} else {
 			OK(vg_virtual_gpu_move_out(vgpu, &options));
-			CHECK(seen.calls >= 4); // one call for each 64 MiB that was copied
+			CHECK(seen.calls >= 4); // the function was called for each 64 MiB that were copied
 			CHECK_INT(seen.bytes, seen.total);
 			CHECK_INT(seen.total, info_of(vgpu).memory_held);
 		}

@@ -30,7 +30,7 @@ TEST(products_are_correct_and_in_stream_order)
 	OK(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 1, NULL));
 	OK(vg_virtual_gpu_sync(vgpu, 1, 0));
 	OK(vg_virtual_gpu_read(vgpu, out, c, sizeof out));
-	for (int i = 0; i < 64; i++) // each result is twice the sum of a row
+	for (int i = 0; i < 64; i++) // each result is twice the sum of a row of the first matrix
 		CHECK_INT((int)out[i], 2 * (8 * (8 * (i / 8)) + 36));
 	CHECK_INT(info_of(vgpu).completed, 2);
 	vg_virtual_gpu_destroy(vgpu);
@@ -118,8 +118,8 @@ TEST(invalid_addresses_are_refused_by_name)
 	vg_manager_destroy(manager);
 }
 
-// A library may want scratch memory and do without it. Such a request is not counted as a refusal. The simulated
-// driver's kernels need no scratch memory.
+// A library of operations can do without scratch memory. If the library requests some and gets none, that is not
+// counted as a refusal. The simulated driver's kernels need none.
 TEST(missing_scratch_memory_is_not_a_refusal)
 {
 	const uint64_t deep = 1 << 16, bytes = 64 * deep * sizeof(float);

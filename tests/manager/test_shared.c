@@ -23,7 +23,7 @@ static struct child start(const char *const *arguments)
 	CHECK(pipe(in) == 0 && pipe(out) == 0);
 	child.pid = fork();
 	if (child.pid == 0) {
-		// Makes `virgate` find the parts of its own build.
+		// Without this variable, `virgate` finds the parts of its own build.
 		unsetenv("VIRGATE_LIBDIR");
 		dup2(in[0], 0);
 		dup2(out[1], 1);
@@ -64,7 +64,7 @@ static void end(struct child *child)
 	CHECK(waitpid(child->pid, NULL, 0) == child->pid);
 }
 
-// Returns a limit with enough room for the contexts of programs inside the vGPU.
+// Returns a limit that has room for the contexts of programs inside the vGPU.
 static uint64_t get_roomy_limit(void)
 {
 	return getenv("VIRGATE_SIM") ? 512 * MIB : 4096 * MIB;
@@ -139,7 +139,7 @@ TEST(one_ledger_has_all_charges)
 	CHECK_INT(vg_last_error()->have, left);
 	CHECK_INT(info_of(vgpu).refusals, 1);
 	OK(vg_virtual_gpu_allocate(vgpu, left / (2 * MIB) * (2 * MIB), 0, &more));
-	// No memory is left, not even for the context of this program.
+	// The vGPU has no memory left, not even for the context of this program.
 	struct child second = run_inside("one", "8");
 	CHECK(strcmp(second.said, "ready") != 0);
 	end(&second);
@@ -191,7 +191,8 @@ static int log_says(const char *word)
 	return strstr(text, word) != NULL;
 }
 
-// The program's other memory on the device is not in the ledger, so it is neither charged nor logged.
+// A program that creates a shared vGPU can also have memory that does not belong to it. Such memory is not in the
+// ledger. It must not be charged, and the daemon must not log it as undeclared.
 TEST(other_memory_of_the_program_is_not_charged)
 {
 	struct vg_manager *manager = shared_manager();
@@ -200,10 +201,10 @@ TEST(other_memory_of_the_program_is_not_charged)
 
 	allocate(own, 100 * MIB);
 	allocate(vgpu, 2 * MIB);
-	for (int i = 0; i < 40; i++) { // longer than the daemon tolerates uncharged memory
+	for (int i = 0; i < 40; i++) { // for 4 s, which is longer than the daemon tolerates uncharged memory
 		poll(NULL, 0, 100);
 		CHECK_INT(look("beside").charged, 2 * MIB);
-		// NVML's figure includes the program's other memory.
+		// The daemon does not list NVML's figure for this vGPU, since it includes the program's other memory.
 		CHECK(!look("beside").physical_known);
 	}
 	CHECK(!log_says(" holds "));

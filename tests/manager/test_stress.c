@@ -1,6 +1,6 @@
-// 64 virtual GPUs with 8 threads each make all calls in any order for some seconds. At the end no thread may hang, no
-// memory may be left on the device, and charges must match allocations. VIRGATE_STRESS_SECONDS: the duration.
-// VIRGATE_STRESS_SEED: the random seed.
+// Calls all functions of 64 virtual GPUs in random order, with 8 threads for each, for some seconds. At the end no
+// thread may hang, no memory may be left on the device, and charges must match allocations.
+// VIRGATE_STRESS_SECONDS is the duration, and VIRGATE_STRESS_SEED the random seed.
 #include "stress.h"
 
 static struct stress stress;
@@ -98,7 +98,7 @@ static void check_books(void)
 	CHECK_INT(free_after - free_before, held_before - held_after);
 }
 
-// Runs one manager for some seconds. Returns how much memory is free on the device afterwards.
+// Runs the threads with one manager for some seconds. Returns how much memory is free on the device afterwards.
 static size_t live(unsigned seconds)
 {
 	static pthread_t threads[THREADS];
@@ -143,9 +143,9 @@ static size_t live(unsigned seconds)
 	return free_on(first_device());
 }
 
-// Runs all calls twice. A driver keeps memory from first uses: code of NVIDIA's libraries, channels for streams, local
-// memory. The second run needs no more of that, so memory that is missing afterwards has leaked. The simulated driver
-// keeps none.
+// Runs the stress test twice. At its first uses a driver allocates memory that it keeps: code of NVIDIA's libraries,
+// channels for streams, local memory. The second run needs no more of that, so memory that is missing afterwards has
+// leaked. The simulated driver keeps none.
 TEST(all_calls_from_all_threads)
 {
 	enum { DRIVERS_OWN = 64 };

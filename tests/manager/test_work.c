@@ -86,7 +86,7 @@ TEST(refused_work_does_not_release_a_busy_stream)
 		OK(try_fill(vgpu, 1, block, 0, 16, 1, NULL));
 		CHECK_INT(info_of(vgpu).active_streams, 1);
 		OK(vg_virtual_gpu_sync(vgpu, 1, 0));
-		// The result is BUSY while the other thread is being refused.
+		// VG_BUSY is right while the other thread's submission is being refused.
 		(void)vg_virtual_gpu_release_stream(vgpu, 1);
 	}
 	atomic_store(&submitting, 0);
@@ -151,7 +151,7 @@ TEST(utilization_is_measured_or_unknown)
 	vg_address block = allocate(vgpu, MIB);
 
 	if (info_of(vgpu).compute_utilization_known)
-		// No work has run yet.
+		// No work has run yet, so the utilization is 0.
 		CHECK(info_of(vgpu).compute_utilization == 0);
 	struct vg_virtual_gpu_info info = {0};
 	for (time_t end = time(NULL) + 10; time(NULL) < end;) { // waits for some measuring intervals of 100 ms
