@@ -1,4 +1,4 @@
-// Helpers of the tests of the audit log: write logs, and verify them.
+// Helpers of the tests of the audit log: they write logs, and verify them.
 #pragma once
 #include "seal_test.h"
 

@@ -14,7 +14,7 @@ static inline struct vg_vram *open_vram(void)
 	return vram;
 }
 
-// Closes the context, and checks that it had no region left.
+// Closes the context, and checks that no region was left in it.
 static inline void close_vram(struct vg_vram *vram)
 {
 	struct vg_vram_report report;
@@ -51,7 +51,7 @@ static inline void check_bytes(struct vg_vram_handle handle, size_t offset, size
 	free(copy);
 }
 
-// A stream of the region's device that does not wait for the default streams, and a kernel of kernels.cu.
+// A stream on the device of the region, which does not wait for the default streams, and a kernel of kernels.cu for it.
 struct work {
 	struct vg_context *context;
 	struct vg_stream *stream;

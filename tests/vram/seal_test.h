@@ -12,7 +12,7 @@
 
 #include "library_test.h"
 
-// The bytes 0 to 31.
+// The bytes 0 to 31 as hexadecimal digits.
 #define KEY_DIGITS "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 #define OTHER_DIGITS "ff0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
@@ -29,7 +29,8 @@ static inline void remove_seal_directory(void)
 	}
 }
 
-// Returns a path in a directory that is removed when the program ends; valid as long as the program runs.
+// Returns the path of `name` in a directory that is removed when the program ends. The path is valid as long as the
+// program runs.
 static inline const char *path_of(const char *name)
 {
 	static struct path {
@@ -61,7 +62,7 @@ static inline void write_file(const char *path, const void *data, size_t length,
 	close(fd);
 }
 
-// Returns the contents of the file, terminated; the caller frees them.
+// Returns the contents of the file with a terminating zero byte. The caller frees them.
 static inline char *read_file(const char *path, size_t *ret_length)
 {
 	struct stat stat;

@@ -44,7 +44,8 @@ static inline struct vg_vram_handle allocate_sealed(struct vg_vram *vram, size_t
 	return handle;
 }
 
-// Writes to a read-only loan's address by a direct call of the driver, which the library does not see.
+// Changes a byte of the region behind the library's back: the driver writes to the address of a loan that permits only
+// reads.
 static inline void write_unseen(struct vg_vram_handle handle, size_t offset, int byte)
 {
 	struct vg_context *context = first_context();
@@ -60,7 +61,7 @@ static inline void write_unseen(struct vg_vram_handle handle, size_t offset, int
 	vg_context_destroy(context);
 }
 
-// Checks that the region is quarantined: it can only be freed.
+// Checks that the region is quarantined: every call but freeing it is refused.
 static inline void check_quarantined(struct vg_vram *vram, struct vg_vram_handle handle, const struct vg_seal *seal)
 {
 	struct vg_vram_handle other = allocate(vram, 1);

@@ -78,7 +78,7 @@ TEST(check_finds_changed_attestations)
 
 // ---- memory of the wrong kind ----------------------------------------------------------------------------
 
-// Checks that an attestation fails with this text while the region's address is set to `address`.
+// Sets the region's address to `address`, and checks that an attestation then fails with this text.
 static void is_not(struct vg_vram_handle handle, CUdeviceptr address, const char *words)
 {
 	struct vg_attestation attestation = {.bytes = 77};
@@ -92,7 +92,8 @@ static void is_not(struct vg_vram_handle handle, CUdeviceptr address, const char
 	CHECK_INT(status, VG_INTEGRITY);
 	CHECK_CONTAINS(vg_last_error()->text, words);
 	CHECK_INT(attestation.bytes, 77);
-	OK(vg_vram_attest(handle, &attestation)); // the region is not quarantined
+	// the region was not quarantined, so it can be attested with its right address
+	OK(vg_vram_attest(handle, &attestation));
 }
 
 TEST(attest_refuses_memory_of_another_kind)
@@ -111,7 +112,8 @@ TEST(attest_refuses_memory_of_another_kind)
 	is_not(handle, managed, "managed memory, not the device's own");
 	is_not(handle, (CUdeviceptr)(uintptr_t)host, "host memory, not the device's own");
 	is_not(handle, (CUdeviceptr)(uintptr_t)&plain,
-	       "the region"); // drivers differ: some do not know the address, others report host memory
+	       // some drivers do not know this address, and others report host memory, so only a common word is checked
+	       "the region");
 	DRIVER(cuMemFree_v2, (CUdeviceptr), plain);
 	is_not(handle, plain, "it is not mapped any more");
 	DRIVER(cuMemFree_v2, (CUdeviceptr), managed);
@@ -131,7 +133,7 @@ TEST(attest_refuses_a_region_beyond_its_memory)
 
 	OK(vg_vram_allocate(vram, 1000, GUARDED, &guarded));
 	OK(vram_look(guarded, &region));
-	region->size += 1; // the size now reaches into the guard
+	region->size += 1; // the region now seems to include a byte of its guard
 	REFUSED(vg_vram_attest(guarded, &attestation), VG_INTEGRITY, "");
 	region->size -= 1;
 	OK(vg_vram_attest(guarded, &attestation));
@@ -140,8 +142,8 @@ TEST(attest_refuses_a_region_beyond_its_memory)
 	close_vram(vram);
 }
 
-// Resets the primary context, so that the driver fails; drivers differ in the error. This must be the last test of the
-// process.
+// Resets the primary context, so that the driver fails. The error differs from driver to driver. This must be the last
+// test, because the process cannot use the context afterwards.
 TEST(attest_fails_after_a_device_reset)
 {
 	struct vg_vram *vram = open_sealing();

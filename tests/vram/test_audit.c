@@ -52,7 +52,7 @@ TEST(verify_finds_every_changed_byte)
 	begin(&log);
 	char *text = read_file(log.path, &length);
 	size_t first = strlen(log.lines[0]) + 1;
-	// change bytes in the first two lines only, since all lines have the same form
+	// change only bytes of the first two lines, because all later lines have the form of the second one
 	for (size_t at = 0; at < 2 * first; at++) {
 		char before = text[at];
 		text[at] ^= 1;
@@ -93,7 +93,7 @@ TEST(verify_finds_a_line_of_another_log)
 	log.lines[4] = kept;
 	put_back(&log);
 	is_whole(log.path, RECORDS);
-	// Try the head of another log, which has the same key and length.
+	// Try the head of another log. That log has the same key and the same number of records.
 	size_t length;
 	char *head = read_file(head_of(other.path), &length);
 	write_file(head_of(log.path), head, length, 0600);
@@ -131,7 +131,7 @@ TEST(verify_finds_an_inserted_line)
 	put_back(&log);
 	is_not_whole(log.path, VG_AUDIT_UNREADABLE, 4, 3, "line 4 is not a record");
 	end(&log);
-	begin(&log); // make a log with a line that is valid except for its MAC
+	begin(&log); // make a log with a line that is a valid record, but does not fit its MAC
 	insert(&log, 3, log.lines[3]);
 	memcpy(strstr(log.lines[3], "sealed"), "Sealed", 6);
 	put_back(&log);
@@ -203,7 +203,7 @@ TEST(verify_finds_a_cut_end)
 		is_not_whole(log.path, VG_AUDIT_CUT, RECORDS, RECORDS - 1,
 			     "it ends after 8 records, and its head counts 9");
 	}
-	// Garbage follows the last record: all acknowledged records are present.
+	// An unfinished record follows the last complete one. All records that the head counts are present.
 	write_file(log.path, text, length, 0600);
 	int fd = open(log.path, O_WRONLY | O_APPEND);
 	CHECK_INT(write(fd, "{\"n\":10,\"ti", 11), 11);
@@ -252,7 +252,7 @@ TEST(verify_finds_a_missing_or_changed_head)
 	is_not_whole(log.path, VG_AUDIT_HEAD, 0, RECORDS, "head was changed");
 	write_file(head_of(log.path), head, 0, 0600);
 	is_not_whole(log.path, VG_AUDIT_HEAD, 0, RECORDS, "head is missing");
-	// Tests an empty log with a head, and one without.
+	// An empty log is incomplete if its head counts records. Without a head, the head is missing.
 	write_file(head_of(log.path), head, length, 0600);
 	write_file(log.path, "", 0, 0600);
 	is_not_whole(log.path, VG_AUDIT_CUT, 1, 0, "it ends after 0 records, and its head counts 9");
@@ -279,8 +279,8 @@ TEST(verify_finds_another_key)
 	end(&log);
 }
 
-// Restores the log and its head from an old copy. They cannot show that themselves, so the caller must pass the
-// expected head.
+// Restores the log and its head from an old copy. The two fit each other, so the caller must pass the head that it
+// expects.
 TEST(expected_head_finds_a_restored_old_log)
 {
 	struct vg_audit_report before, report;

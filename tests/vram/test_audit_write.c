@@ -80,7 +80,7 @@ TEST(reopened_log_continues)
 
 static int syncs;
 
-// Replaces libc's fdatasync() in this program, to count and to fail calls.
+// Replaces libc's fdatasync() in this program, to count the calls.
 __attribute__((visibility("default"))) int fdatasync(int fd)
 {
 	syncs++;
@@ -93,7 +93,7 @@ TEST(failures_are_synced)
 	struct vram_audit *audit = open_log(path_of("synced"), keys);
 	static const struct {
 		enum vram_event_kind kind;
-		int syncs; // one call is for the log, one for its head
+		int syncs; // expected number of calls: none, or one for the log and one for its head
 	} rows[] = {
 		{VRAM_EVENT_ALLOCATED, 0},	     {VRAM_EVENT_SEALED, 0},	  {VRAM_EVENT_VERIFIED, 0},
 		{VRAM_EVENT_VERIFICATION_FAILED, 2}, {VRAM_EVENT_DEALLOCATED, 0}, {VRAM_EVENT_ALLOCATION_FAILED, 2},
@@ -248,7 +248,8 @@ TEST(append_on_a_full_disk_leaves_no_record)
 		CHECK_CONTAINS(vg_last_error()->text, "cannot append a record");
 		is_whole(path, 1);
 	}
-	// A failed operation keeps its own error; the log callback gets a message about the log.
+	// If a record of a failed operation cannot be written, the error of the operation is kept. The log callback
+	// gets a message about the record.
 	vg_log_set(count_warnings, NULL);
 	CHECK_INT(vram_audit_open("", keys, "", &audit), VG_INVALID);
 	CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
@@ -280,7 +281,7 @@ TEST(next_writer_removes_an_unfinished_record)
 	free(text);
 }
 
-// Simulates a writer that was killed between writing a record and the head.
+// Simulates a writer that was killed after it had written a record, and before it wrote the head.
 TEST(next_writer_counts_a_record_after_the_head)
 {
 	const char *path = path_of("behind");
@@ -372,7 +373,8 @@ TEST(threads_and_processes_append_to_one_log)
 	is_whole(path, 3 * THREADS * EACH);
 }
 
-// After each kill the log is valid, or ends in an unfinished line, which the next writer removes.
+// Kills writers at various times. After each kill the log is valid, or ends in an unfinished line. The next writer
+// removes such a line.
 TEST(killed_writers_leave_a_valid_log)
 {
 	const char *path = path_of("killed");
@@ -400,7 +402,8 @@ TEST(killed_writers_leave_a_valid_log)
 		if (access(path, F_OK) < 0)
 			continue;
 		if (verify(path, NULL, &report) != VG_OK && report.fault != VG_AUDIT_CUT &&
-		    !(report.fault == VG_AUDIT_HEAD && report.records == 0)) // killed before the log had a head
+		    // VG_AUDIT_HEAD is allowed if the writer was killed before the log had a head
+		    !(report.fault == VG_AUDIT_HEAD && report.records == 0))
 			FAIL("round %d: %s", round, vg_last_error()->text);
 		CHECK(report.records >= records);
 		records = report.records;

@@ -1,4 +1,4 @@
-// Compares the host's BLAKE3 with the published vectors.
+// Compares the BLAKE3 hashes that the host computes with the published test vectors.
 #include "test.h"
 #include "vram_test.h"
 

@@ -59,7 +59,7 @@ TEST(each_digest_is_of_its_block_only)
 	struct vg_buffer *buffer;
 	uint64_t addresses[BLOCKS];
 
-	// the second block is a copy of the first that will differ in the last bit only
+	// the second block is a copy of the first one, except for its last bit
 	memcpy(data + BLOCKS_BYTES, data, BLOCKS_BYTES);
 	data[2 * BLOCKS_BYTES - 1] ^= 0x80;
 	memset(data + (size_t)3 * BLOCKS_BYTES, 0, BLOCKS_BYTES);

@@ -9,7 +9,7 @@ TEST(copy_does_not_pass_through_the_host)
 	struct vg_vram_handle from = allocate(vram, 5000), to = allocate(other, 6000), guarded;
 
 	OK(vg_vram_fill(from, 0, 7, 5000));
-	OK(vg_vram_copy(to, 1000, from, 0, 5000)); // copies to a region of another context
+	OK(vg_vram_copy(to, 1000, from, 0, 5000)); // the target is a region of another context
 	check_bytes(to, 0, 1000, 0);
 	check_bytes(to, 1000, 5000, 7);
 	OK(vg_vram_allocate(vram, 5000, GUARDED, &guarded));
@@ -130,10 +130,11 @@ TEST(kernel_uses_the_address_of_a_loan)
 	close_vram(vram);
 }
 
-// Work on a non-blocking stream sees earlier writes without a synchronization.
+// Kernels on a non-blocking stream must see earlier writes, although the caller does not wait for these.
 TEST(writes_are_visible_on_every_stream)
 {
-	enum { BYTES = 60000, ROUNDS = 200 }; // BYTES are so few that the driver's copy may return before it is done
+	// BYTES is so small that the driver's copy may return before it is complete
+	enum { BYTES = 60000, ROUNDS = 200 };
 	struct vg_vram *vram = open_vram();
 	struct work work = open_work("get_byte");
 	struct vg_launch_config config = {.size = sizeof config, .grid = {1}, .block = {1}};
@@ -274,7 +275,8 @@ TEST(quarantined_region_can_only_be_freed)
 
 // ---- zeroing ------------------------------------------------------------------------------------------
 
-// Checks the memory of a region after it was freed. A second mapping of the memory shows its contents.
+// Checks that the memory of a region is zero after the region was freed. A second mapping of the memory shows its
+// contents.
 static void look_behind(const struct vg_vram_allocate_options *options)
 {
 	const size_t granule = 2 << 20;

@@ -23,7 +23,8 @@ TEST(plain_regions_leak_nothing)
 	close_vram(vram);
 }
 
-// Uses guarded and shareable regions in turn: on the simulator each one takes milliseconds.
+// A single test uses guarded and shareable regions in turn, because the simulated GPU takes milliseconds for each
+// region.
 TEST(mapped_regions_leak_nothing)
 {
 	struct vg_vram *vram = open_vram();
@@ -35,7 +36,9 @@ TEST(mapped_regions_leak_nothing)
 
 TEST(closed_contexts_leak_no_regions)
 {
-	struct vg_context *stays = first_context(); // creating a primary context takes half a second on hardware
+	// This reference keeps the primary context, so that the loop does not create it each time. Creating it takes
+	// half a second on a GPU.
+	struct vg_context *stays = first_context();
 
 	heap_open();
 	HEAP_STEADY({
@@ -49,7 +52,7 @@ TEST(closed_contexts_leak_no_regions)
 	vg_context_destroy(stays);
 }
 
-// Reads and writes must not allocate: programs call them a million times a second.
+// Reads and writes must not allocate host memory, because programs may call them a million times a second.
 TEST(access_allocates_no_host_memory)
 {
 	struct vg_vram *vram = open_vram();

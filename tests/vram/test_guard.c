@@ -7,11 +7,12 @@
 
 struct overrun {
 	const char *kernel;
-	size_t bytes, index; // size of the region; index of the byte or word that the kernel accesses
+	size_t bytes, index; // `bytes` is the size of the region; `index` is the byte or word that the kernel accesses
 	bool guard;
 };
 
-// Launches the kernel, in a child. Returns the child's exit status: 0 if the kernel succeeded, 3 if it faulted.
+// Launches the kernel; called in a child. Returns the exit status for the child: 0 if the kernel succeeded, 3 if it
+// faulted.
 static int touch(const struct overrun *it)
 {
 	struct vg_launch_config config = {.size = sizeof config, .grid = {1}, .block = {1}};
@@ -41,7 +42,7 @@ static int touch(const struct overrun *it)
 		return 0;
 	}
 	CHECK_INT(vg_last_error()->code, CUDA_ERROR_ILLEGAL_ADDRESS);
-	// The context is unusable: every call fails, and none hangs or crashes.
+	// The fault has made the context unusable: every call must fail, and none may hang or crash.
 	char byte;
 	REFUSED(vg_vram_read_at(answer, 0, &byte, 1), VG_DRIVER, "ILLEGAL_ADDRESS");
 	REFUSED(vg_vram_write_at(answer, 0, &byte, 1), VG_DRIVER, "ILLEGAL_ADDRESS");
@@ -68,7 +69,8 @@ static int in_a_child(struct overrun it)
 	return WEXITSTATUS(status);
 }
 
-// Sizes below, at and above a granule, and sizes with addresses aligned to 1, 4 and 256 bytes.
+// There are sizes below, at and above a granule of 2 MiB. With a guard, the sizes lead to addresses that are aligned to
+// 1, 4 and 256 bytes.
 static const size_t sizes[] = {1, 1000, 99999, 2 << 20, (2 << 20) + 1, 4096, (2 << 20) - 1, 5 << 20};
 enum {
 	SIZES = sizeof sizes / sizeof sizes[0],
@@ -116,7 +118,8 @@ TEST(overrun_without_a_guard_does_not_fault)
 	CHECK_INT(in_a_child((struct overrun){"put_byte", 1000, 1000, false}), 0);
 }
 
-// Checks that the address is a multiple of each power of two that divides the size.
+// Allocates a guarded region of each size. Its end must be the end of a granule, so its address must be a multiple of
+// the largest power of two that divides the size.
 static int look_at_addresses(void)
 {
 	struct vg_vram *vram = open_vram();

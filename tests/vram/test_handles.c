@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
-// This must be the first test, because a process that has loaded a driver keeps it.
+// This must be the first test, because a process that has loaded a driver cannot unload it.
 TEST(open_fails_without_a_gpu)
 {
 	struct vg_vram *vram = NULL;
@@ -15,7 +15,8 @@ TEST(open_fails_without_a_gpu)
 	pid_t child = fork();
 	if (child == 0) {
 		unsetenv("VIRGATE_SIM");
-		enum vg_status refused = vg_vram_open(NULL, &vram); // NOT_FOUND: the driver has no device
+		// fails with VG_NO_DRIVER, or with VG_NOT_FOUND if there is a driver without a device
+		enum vg_status refused = vg_vram_open(NULL, &vram);
 		_exit(vram || (refused != VG_NO_DRIVER && refused != VG_NOT_FOUND) || !*vg_last_error()->text);
 	}
 	CHECK_INT(waitpid(child, &status, 0), child);
@@ -74,7 +75,7 @@ TEST(capacity_counts_mapped_bytes)
 	OK(vg_vram_allocate(vram, 100, GUARDED, &guarded));
 	OK(vg_vram_capacity(vram, &during));
 	CHECK_INT(during.total, before.total);
-	CHECK_INT(during.used, large + (2 << 20)); // 100 bytes take a whole granule
+	CHECK_INT(during.used, large + (2 << 20)); // the guarded region of 100 bytes takes a whole granule
 	CHECK_INT(during.regions, 2);
 	CHECK(during.free <= before.free - during.used);
 	OK(vg_vram_free(plain));
@@ -119,7 +120,7 @@ TEST(every_offset_is_checked_against_the_bounds)
 	}
 	check_bytes(handle, 0, 4096, 0);
 	OK(vg_vram_write_at(handle, 4095, "x", 1));
-	OK(vg_vram_write_at(handle, 4096, NULL, 0)); // 0 bytes at the end are allowed
+	OK(vg_vram_write_at(handle, 4096, NULL, 0)); // an access to 0 bytes at the end of the region is allowed
 	OK(vg_vram_read_at(handle, 4096, NULL, 0));
 	OK(vg_vram_fill(handle, 4096, 0, 0));
 	OK(vg_vram_copy(handle, 4096, other, 4096, 0));
@@ -209,7 +210,8 @@ TEST(freed_handle_stays_stale)
 
 	OK(vg_vram_free(first));
 	check_dead(first);
-	struct vg_vram_handle second = allocate(vram, 64); // most likely gets the same entry of the table
+	// the new region most likely gets the first one's entry in the table of regions
+	struct vg_vram_handle second = allocate(vram, 64);
 	CHECK(second.value != first.value);
 	check_dead(first);
 	check_dead(invented);
@@ -242,7 +244,7 @@ TEST(close_frees_and_reports_remaining_regions)
 		check_dead(left[i]);
 	if (!getenv("VIRGATE_VGPU"))
 		CHECK_INT(free_on(device), free_before);
-	OK(vg_vram_close(vram, &report)); // the second call finds no region
+	OK(vg_vram_close(vram, &report)); // the second close succeeds, but finds no region
 	CHECK_INT(report.regions, 0);
 	REFUSED(vg_vram_allocate(vram, 1, NULL, &left[0]), VG_CLOSED, "has been closed");
 	vg_vram_destroy(vram);

@@ -1,5 +1,5 @@
-// Compares the hash of device memory with the published vectors, and with the host's hash at every boundary of the
-// tree.
+// Compares the hashes that the device computes with the published test vectors, and with the host's hashes at every
+// boundary of BLAKE3's hash tree.
 #include "core/memory_test.h"
 #include "vram/hash.h"
 #include "vram/scratch.h"
@@ -63,7 +63,8 @@ TEST(matches_published_vectors)
 	close_subject(&s);
 }
 
-// Hashes parts that end near the boundaries of groups. A group is the chunks that one thread block reduces to one node.
+// Hashes parts that end near the boundaries of groups. A group is the 256 chunks of 1 KiB that one thread block reduces
+// to one node of the hash tree.
 TEST(matches_the_host_at_boundaries_of_the_tree)
 {
 	const size_t chunk = 1024, group = 256 * chunk, mib = (size_t)1 << 20;
@@ -118,7 +119,8 @@ TEST(matches_the_host_at_boundaries_of_the_tree)
 	close_subject(&s);
 }
 
-// Hashes in several pieces, which use the same scratch memory and add a level to the tree. The smallest piece is 4 MiB.
+// Makes the library hash a buffer in several pieces, at least 4 MiB each. The pieces use the same scratch memory, and
+// add a level to the hash tree.
 TEST(matches_the_host_with_several_pieces)
 {
 	const size_t mib = (size_t)1 << 20;
@@ -133,8 +135,8 @@ TEST(matches_the_host_with_several_pieces)
 	close_subject(&s);
 }
 
-// Hashes more than one piece of the default size, with three levels above the pieces. Compares the result with that of
-// smaller pieces, since the host would take too long to hash so much.
+// Hashes more than one piece of the default size, so that three levels of the hash tree are above the pieces. The host
+// would take too long, so the result is compared with that of smaller pieces.
 TEST(matches_smaller_pieces_above_4_gib)
 {
 	const size_t mib = (size_t)1 << 20, size = 4096 * mib + (300 << 10) + 5;
@@ -151,7 +153,8 @@ TEST(matches_smaller_pieces_above_4_gib)
 	}
 	vg_buffer_destroy(s.buffer);
 	OK(vg_buffer_create(s.bench.pool, size, s.bench.stream, &s.buffer));
-	for (size_t at = 0; at < size; at += 64 * mib) // starts each copy at another offset, so that all parts differ
+	// each part of the buffer gets data from another offset, so that all parts differ
+	for (size_t at = 0; at < size; at += 64 * mib)
 		OK(vg_buffer_write(s.buffer, at, s.data + at / mib, size - at < 64 * mib ? size - at : 64 * mib,
 				   s.bench.stream));
 	OK(vram_hash(s.hasher, s.bench.stream, vg_buffer_address(s.buffer), size, key, root));
@@ -174,7 +177,7 @@ TEST(matches_the_host_for_any_alignment)
 	close_subject(&s);
 }
 
-// A change of any byte in the range changes the hash; a change outside does not.
+// A change of any byte in the hashed range changes the hash. A change outside that range does not.
 TEST(depends_on_each_byte_of_the_range_only)
 {
 	const size_t size = 300 * 1024 + 3, places[] = {0, 1, 63, 64, 1023, 1024, 256 * 1024 - 1, 256 * 1024, size - 1};
@@ -280,7 +283,8 @@ TEST(scratch_memory_is_reused_or_grows)
 	vram_scratch_release(&list, first);
 	OK(vram_scratch_acquire(&list, 1000, &first));
 	CHECK_INT(first->buffer->address, address);
-	OK(vram_scratch_acquire(&list, 5 << 20, &large)); // the second entry of the list is too small, and is replaced
+	// the list's free entry is too small, and is replaced by a larger one
+	OK(vram_scratch_acquire(&list, 5 << 20, &large));
 	CHECK(large->buffer->size >= 5 << 20);
 	CHECK(list.first == NULL);
 	vram_scratch_release(&list, first);

@@ -52,7 +52,7 @@ static void clean(void)
 	vram_hasher_destroy(hasher);
 	vg_buffer_destroy(buffer);
 	if (stream)
-		(void)vg_stream_sync(stream); // by now the pool has freed its unused memory
+		(void)vg_stream_sync(stream); // after this, the pool has freed the memory that it does not use
 	vg_memory_resource_destroy(pool);
 	vg_stream_destroy(stream);
 	vg_context_destroy(context);

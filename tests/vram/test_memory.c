@@ -76,7 +76,8 @@ struct rivals {
 	atomic_int inside, most, got, refused;
 };
 
-// Allocates without querying the free memory. A refusal must be INSUFFICIENT.
+// Allocates in many threads, without querying the free memory before. If an allocation is refused, the status must be
+// VG_INSUFFICIENT.
 static void *want(void *data)
 {
 	struct rivals *it = data;

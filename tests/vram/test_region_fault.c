@@ -23,7 +23,7 @@ static enum vg_status allocate_it(void)
 
 static void clean(void)
 {
-	// Repeats the call once, because the injected fault may hit the first one.
+	// Frees the region. If that fails, tries again, because the injected fault may hit the first attempt.
 	if (handle.value && vg_vram_free(handle) && vg_vram_free(handle))
 		FAIL("not freed: %s", vg_last_error()->text);
 	vg_vram_destroy(vram);
@@ -132,7 +132,7 @@ static void hear(void *user, enum vg_log_level level, const char *text)
 	snprintf(heard, sizeof heard, "%s", text);
 }
 
-// Runs `run` in a child whose driver fails once, at a call after the region was allocated.
+// Runs `run` in a child whose driver fails once. The fault hits a call after the region was allocated.
 static void with_fault(void (*run)(void), const char *fault)
 {
 	in_child(run, "VIRGATE_SIM_FAULT", fault);
@@ -158,14 +158,14 @@ static void write_while_lent(void)
 
 	OK(open_it());
 	OK(allocate_it());
-	OK(vg_vram_borrow(handle, VG_VRAM_READ, &loan)); // no write is pending, so no driver call
+	OK(vg_vram_borrow(handle, VG_VRAM_READ, &loan)); // this loan makes no driver call, since no write is pending
 	REFUSED(vg_vram_write_at(handle, 0, &byte, 1), VG_DRIVER, "waiting for what was written");
 	OK(vg_vram_give_back(&loan));
 	OK(vg_vram_free(handle));
 	close_vram(vram);
 }
 
-// Makes a long write, which waits for its own stream.
+// Makes a long write. It waits for its stream itself, unlike a short write, so it reports the failure.
 static void write_much(void)
 {
 	const size_t bytes = 1 << 20;
@@ -189,7 +189,7 @@ static void write_what_was_offered(void)
 	OK(open_it());
 	OK(allocate_it());
 	OK(vg_share_offer_create(&offer));
-	OK(vg_share_offer_add(offer, handle, NULL)); // no write is pending, so no driver call
+	OK(vg_share_offer_add(offer, handle, NULL)); // this makes no driver call, since no write is pending
 	REFUSED(vg_vram_write_at(handle, 0, &byte, 1), VG_DRIVER, "waiting for what was written");
 	vg_share_offer_destroy(offer);
 	OK(vg_vram_free(handle));
@@ -231,7 +231,7 @@ TEST(region_stays_if_zeroing_fails)
 	with_fault(free_again, "cuCtxSynchronize:1=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
-// Frees a region whose memory the driver does not free. The call must fail, and the handle must be stale.
+// Frees a region, but the driver fails to free the memory. The call must fail, and the handle must be stale afterwards.
 static void not_taken_back(void)
 {
 	OK(open_it());

@@ -29,8 +29,8 @@ static int hold_secret(int ready)
 	return pause();
 }
 
-// Searches for the secret in memory that the driver allocates. A new region would not do, since the library zeroes it
-// again.
+// Searches for the secret in memory that the driver allocates for another process. New regions would not show it, since
+// the library zeroes them.
 static int look_for_secret(int unused)
 {
 	struct vg_context *context = first_context();
@@ -59,7 +59,7 @@ static pid_t start(int (*run)(int), int argument)
 	return child;
 }
 
-// Must be the first test: a child cannot use a driver that its parent has used.
+// This must be the first test: a child cannot use the driver if its parent has used it before.
 TEST(killed_process_leaves_no_residue)
 {
 	int ready[2], status;
@@ -106,13 +106,14 @@ static vg_address address_of(struct vg_vram_handle handle)
 	return address;
 }
 
-// Allocates, writes, frees and allocates again. The new memory must be zero. With `reused`, checks that an address was
-// used twice.
+// Several times allocates a region, checks that it is zero, writes to it, and frees it. If `reused`, checks that an
+// address was used twice.
 static void reuse(const struct vg_vram_allocate_options *options, size_t bytes,
 		  void (*write)(struct vg_vram_handle, size_t), bool reused)
 {
 	struct vg_vram *vram = open_vram();
-	// the neighbour keeps the driver's block for small allocations in use
+	// `neighbour` keeps the block in use from which the driver makes small allocations, so that the driver reuses
+	// addresses
 	struct vg_vram_handle handle, neighbour = allocate(vram, 64);
 	vg_address before = 0;
 	int met = 0;
@@ -157,7 +158,8 @@ TEST(reused_shareable_regions_are_zero)
 	reuse(SHAREABLE, 5000, write_by_kernel, false);
 }
 
-// Other driver allocations of this process must also get zeroed memory, not only new regions.
+// Memory of a freed region must also be zero if the driver gives it to an allocation of this process that is not a
+// region.
 TEST(freed_memory_is_zero_for_other_allocations)
 {
 	struct vg_vram *vram = open_vram();

@@ -54,14 +54,15 @@ TEST(every_kind_of_region_can_be_sealed)
 		size_t length;
 		OK(vg_seal_encode(&seals[i], text, sizeof text, &length));
 		OK(vg_seal_decode(text, length, &back));
-		OK(vg_vram_verify(handle, &back)); // verifies the seal that was decoded from the text
+		OK(vg_vram_verify(handle, &back)); // `back` is the seal that was decoded from the text
 		OK(vg_vram_free(handle));
 	}
 	CHECK(memcmp(seals[0].root, seals[1].root, 32) == 0 && memcmp(seals[0].root, seals[2].root, 32) == 0);
 	close_vram(vram);
 }
 
-// Seals equal bytes in different vGPUs. Their roots must differ, so that roots do not reveal equal contents.
+// Seals equal bytes in two vGPUs. The roots of the seals must differ; otherwise they would show that the contents are
+// equal.
 TEST(root_depends_on_the_vgpu)
 {
 	struct vg_vram *vram = open_sealing(), *other;
@@ -174,7 +175,8 @@ TEST(verify_accepts_restored_contents)
 	OK(vg_vram_read_at(handle, 2000, &byte, 1));
 	write_unseen(handle, 2000, byte ^ 0x80);
 	write_unseen(handle, 2000, byte);
-	OK(vg_vram_verify(handle, &seal)); // verification examines the present contents, so it succeeds now
+	// verification examines only the present contents, which are the sealed ones again
+	OK(vg_vram_verify(handle, &seal));
 	OK(vg_vram_free(handle));
 	close_vram(vram);
 }
@@ -197,7 +199,7 @@ TEST(sealed_region_is_frozen)
 	OK(vg_vram_read_at(handle, 0, &byte, 1));
 	OK(vg_vram_copy(other, 0, handle, 0, 3000));
 	OK(vg_vram_borrow(handle, VG_VRAM_READ, &loan));
-	OK(vg_vram_verify(handle, &seal)); // while the region is on loan
+	OK(vg_vram_verify(handle, &seal)); // a region can be verified while it is on loan
 	OK(vg_vram_give_back(&loan));
 	OK(vg_vram_unseal(handle));
 	REFUSED(vg_vram_unseal(handle), VG_STATE, "not sealed");
@@ -256,7 +258,7 @@ TEST(seal_refuses_invalid_options)
 	REFUSED(vg_vram_unseal(handle), VG_STALE, "names no region");
 	REFUSED(vg_vram_verify(handle, &seal), VG_STALE, "names no region");
 	REFUSED(vg_vram_allocate(vram, 0, NULL, &handle), VG_INVALID,
-		"bytes is 0"); // no region is empty, so sealing one cannot be tested
+		"bytes is 0"); // a region cannot be empty, so there is no test of sealing an empty one
 	close_vram(vram);
 }
 
@@ -346,13 +348,14 @@ TEST(verify_copies_only_the_root_to_the_host)
 	NONE(cuMemcpy2DUnaligned_v2);
 	NONE(cuMemcpy3D_v2);
 	NONE(cuMemcpy3DAsync_v2);
-	NONE(cuMemAllocHost_v2); // the calls use no page-locked host memory, to which kernels could write
+	// the tested calls must not use page-locked host memory either, since kernels could write contents into it
+	NONE(cuMemAllocHost_v2);
 	NONE(cuMemHostAlloc);
 	NONE(cuMemHostRegister_v2);
 	NONE(cuMemAllocManaged);
 	core_driver = &counting;
 	OK(vg_vram_read_at(handle, 0, bytes, sizeof bytes));
-	CHECK_INT(copied, sizeof bytes); // shows that the counter works
+	CHECK_INT(copied, sizeof bytes); // the counter counts this read, so it would count other copies, too
 	copied = 0;
 	OK(vg_vram_verify(handle, &seal));
 	CHECK_INT(copied, 32);

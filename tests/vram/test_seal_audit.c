@@ -96,7 +96,7 @@ TEST(every_operation_is_recorded)
 	CHECK_INT(events_of(path, "allocation failed"), 1);
 	snprintf(part, sizeof part, "\"event\":\"allocation failed\",\"handle\":\"0\",\"bytes\":%zu,", much);
 	contains(path, part);
-	handle = allocate(vram, 10); // closing the context frees this region, too
+	handle = allocate(vram, 10); // this region is freed when the context is closed
 	OK(vg_vram_close(vram, NULL));
 	CHECK_INT(events_of(path, "deallocated"), 2);
 	vg_vram_destroy(vram);
@@ -172,7 +172,8 @@ TEST(unrecorded_operations_are_rolled_back)
 	struct vg_attestation attestation;
 	struct vg_seal seal;
 
-	OK(vg_vram_seal(handle, &layer, &seal)); // hash once, so that the scratch memory is allocated before the test
+	// the first seal allocates scratch memory for the hash, so that the capacity does not change later
+	OK(vg_vram_seal(handle, &layer, &seal));
 	OK(vg_vram_unseal(handle));
 	seal.size = 1;
 	uint64_t records = is_whole(path);
@@ -197,9 +198,9 @@ TEST(unrecorded_operations_are_rolled_back)
 	enum vg_status unsealed = vg_vram_unseal(handle), verified = vg_vram_verify(handle, &seal);
 	free_disk();
 	CHECK_INT(unsealed, VG_SYSTEM);
-	CHECK_INT(verified, VG_SYSTEM); // the region is unchanged, but the check was not recorded
+	CHECK_INT(verified, VG_SYSTEM); // the contents are right, but the verification could not be recorded
 	REFUSED(vg_vram_fill(handle, 0, 1, 1), VG_POLICY, "sealed");
-	OK(vg_vram_verify(handle, &seal)); // the region is not quarantined
+	OK(vg_vram_verify(handle, &seal)); // the failed record did not quarantine the region
 	OK(vg_vram_free(handle));
 	close_vram(vram);
 	is_whole(path);
@@ -226,7 +227,8 @@ TEST(operations_without_rollback_report_the_missing_record)
 	CHECK_INT(freed, VG_SYSTEM);
 	CHECK_CONTAINS(text, "the region was freed, and that is not recorded: audit log ");
 	REFUSED(vg_vram_free(handle), VG_STALE, "names no region");
-	CHECK_INT(verified, VG_INTEGRITY); // the error is the operation's; the log callback reports the missing record
+	// the status is that of the verification; the log callback reports the missing record
+	CHECK_INT(verified, VG_INTEGRITY);
 	CHECK_INT(after_verify, 1);
 	CHECK_INT(allocated, VG_INSUFFICIENT);
 	CHECK_INT(errors, 2);

@@ -6,7 +6,7 @@
 static struct vg_vram *vram;
 static struct vg_vram_handle handle;
 static struct vg_seal seal;
-static bool may_fail; // whether the check may fail that follows the failed call
+static bool may_fail; // whether clean() checks that the region can be read and has its old contents
 
 static enum vg_status open_it(void)
 {
@@ -51,7 +51,7 @@ static void clean(void)
 {
 	char byte;
 
-	// After the fault the region is unchanged.
+	// The failed call must have left the region unchanged.
 	if (may_fail && handle.value) {
 		CHECK_INT(vg_vram_read_at(handle, 0, &byte, 1), VG_OK);
 		CHECK_INT(byte, 7);

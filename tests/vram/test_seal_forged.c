@@ -1,9 +1,10 @@
-// Tests seals that were changed, are older, or are of another region. Each is refused, and the region is quarantined.
+// Tests wrong seals: seals that were changed, older ones, and seals of other regions. Each one must be refused, and the
+// region must be quarantined.
 #include "sealed_test.h"
 
 enum { BYTES = 100 };
 
-// Checks that a forged seal is refused with this text.
+// Checks that verifying a wrong seal fails with this text.
 static void is_refused(struct vg_vram *vram, struct vg_vram_handle handle, const struct vg_seal *seal,
 		       const char *words)
 {
@@ -29,7 +30,7 @@ TEST(every_field_is_authenticated)
 	struct vg_vram *vram = open_sealing();
 
 	FIELD(id, strlen("layer-0"));
-	FIELD(id[7], 1); // changes the length of the name
+	FIELD(id[7], 1); // byte 7 ends the name, so this change makes the name longer
 	FIELD(model, 1);
 	FIELD(shard, sizeof(uint32_t));
 	FIELD(shards, sizeof(uint32_t));
@@ -55,7 +56,7 @@ TEST(verify_refuses_invalid_records)
 	seal.size--;
 	REFUSED(vg_vram_verify(handle, &seal), VG_INVALID, "it must be sizeof(struct vg_seal)");
 	seal.size++;
-	OK(vg_vram_verify(handle, &seal)); // a seal that is refused as INVALID does not quarantine the region
+	OK(vg_vram_verify(handle, &seal)); // a seal that is refused as VG_INVALID does not quarantine the region
 	OK(vg_vram_free(handle));
 	close_vram(vram);
 }
@@ -121,7 +122,8 @@ TEST(verify_refuses_another_name_or_size)
 	close_vram(vram);
 }
 
-// Verifies a seal with the freed handle, and with a new handle in the same entry of the table.
+// Frees a sealed region. Verifies its seal with the freed handle, and with the handle of a new region that has the same
+// entry in the table of regions.
 TEST(verify_refuses_a_seal_of_a_freed_region)
 {
 	struct vg_vram *vram = open_sealing();
@@ -153,7 +155,8 @@ TEST(verify_refuses_another_secret_or_vgpu)
 	close_vram(vram);
 }
 
-// Contexts of one secret and vGPU have the same keys.
+// Both contexts have the same secret and the same vGPU, so their keys are the same. The seal of one context's region
+// must still not fit a region of the other.
 TEST(verify_refuses_a_genuine_seal_of_another_region)
 {
 	struct vg_vram *vram = open_sealing(), *same = open_sealing();

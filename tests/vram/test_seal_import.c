@@ -1,9 +1,10 @@
-// Tests sealed memory in a second mapping: attestation of an import, and changes through the other mapping.
+// Tests sealed memory that is mapped twice: attestation of the imported region, and changes through the exporter's
+// mapping.
 #include "sealed_test.h"
 
 #include <sys/socket.h>
 
-// Sends the region over a socket and imports it in the same process; the driver allows that.
+// Sends the region over a socket pair, and imports it in the same process, which the driver allows.
 static enum vg_status import_sealed(struct vg_vram *vram, struct vg_vram_handle handle, const struct vg_seal *seal,
 				    struct vg_vram_handle *ret_handle)
 {
@@ -51,7 +52,7 @@ TEST(import_can_be_attested_and_verified)
 	OK(import_sealed(reader, handle, &seal, &import));
 	OK(vg_vram_verify(import, &seal));
 	OK(vg_vram_attest(import, &attestation));
-	OK(vg_attestation_check(vram, &attestation)); // the checking context has the same secret
+	OK(vg_attestation_check(vram, &attestation)); // this works because both contexts have the same secret
 	CHECK_INT(attestation.bytes, 300000);
 	CHECK_INT(attestation.generation, seal.generation);
 	CHECK_STR(attestation.device, seal.device);
@@ -63,7 +64,7 @@ TEST(import_can_be_attested_and_verified)
 	CHECK_CONTAINS(text, "\"event\":\"policy violation\"");
 	CHECK_CONTAINS(text, "\"event\":\"deallocated\"");
 	free(text);
-	OK(vg_vram_verify(handle, &seal)); // the exporter's region is still valid
+	OK(vg_vram_verify(handle, &seal)); // freeing the import does not affect the exporter's region
 	OK(vg_vram_free(handle));
 	close_vram(reader);
 	close_vram(vram);

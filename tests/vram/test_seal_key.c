@@ -159,9 +159,10 @@ TEST(kernel_key_is_used)
 	CHECK(memcmp(from_ring, from_file, sizeof *from_ring) == 0);
 	vram_keys_close(from_ring);
 	vram_keys_close(from_file);
-	// from now on the key may be seen, but neither found nor read
+	// with these permissions the key's attributes can be read, but the key can be neither found by its name nor
+	// read
 	CHECK_INT(syscall(SYS_keyctl, KEYCTL_SETPERM, key, 0x01010000), 0);
-	// Some kernels deny access to such a key, others do not find it.
+	// Some kernels deny access to such a key, and others do not find it.
 	CHECK(vram_keys_open(NULL, "virgate-test-good", "train", &from_ring) != VG_OK);
 	CHECK(vg_last_error()->status == VG_DENIED || vg_last_error()->status == VG_NOT_FOUND);
 	CHECK_CONTAINS(vg_last_error()->text, "virgate-test-good");
@@ -205,8 +206,8 @@ TEST(unlockable_memory_is_refused)
 	CHECK_INT(status, 0);
 }
 
-// Counts how often 32 bytes occur in writable memory. The caller passes them inverted, so that the search does not find
-// the argument itself.
+// Counts how often 32 bytes occur in the process's writable memory. The caller passes the bytes inverted, so that the
+// search does not find its own argument.
 static int count_in_memory(const uint8_t turned[32])
 {
 	FILE *maps = fopen("/proc/self/maps", "r");

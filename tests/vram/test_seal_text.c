@@ -81,7 +81,7 @@ TEST(decode_refuses_every_truncated_text)
 	struct vg_seal seal = {.bytes = 12345};
 
 	for (size_t length = 0; length < strlen(TEXT); length++) {
-		// the block ends with the text, so that a sanitizer finds reads past its end
+		// The block of memory ends with the text, so that a sanitizer finds reads beyond the text's end.
 		char *exact = malloc(length + 1);
 		memcpy(exact, TEXT, length);
 		CHECK_INT(vg_seal_decode(exact, length, &seal), VG_PROTOCOL);
@@ -90,7 +90,8 @@ TEST(decode_refuses_every_truncated_text)
 	CHECK_INT(seal.bytes, 12345);
 }
 
-// Changes each byte of a text. The result must be invalid, or the text of another seal: no seal has two texts.
+// Changes each byte of a seal's text. The changed text must be invalid, or be the text of another seal, because no seal
+// has two texts.
 TEST(changed_byte_is_refused_or_another_seal)
 {
 	char text[] = TEXT, again[VG_SEAL_TEXT_MAX];
@@ -233,8 +234,8 @@ TEST(mac_covers_every_bit_of_every_field)
 	vram_keys_close(keys);
 }
 
-// Moves bytes from one field to the next. Without lengths in the MAC's input, "ab" + "c" and "a" + "bc" would be the
-// same.
+// Moves bytes from one field of a seal to the next. The MAC must change, so its input must include the lengths of the
+// fields. Otherwise "ab" + "c" and "a" + "bc" would be the same.
 TEST(moving_bytes_between_fields_changes_the_mac)
 {
 	struct vram_keys *keys = keys_of(KEY_DIGITS, "train");

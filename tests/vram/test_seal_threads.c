@@ -73,7 +73,8 @@ TEST(exactly_one_thread_seals)
 	close_vram(shared.vram);
 }
 
-// Writes all the time. Each write must happen before the seal, or be refused. So each seal that was returned verifies.
+// Writes to the region again and again. A write must either happen before the seal or be refused. So every returned
+// seal must verify.
 static void *write_always(void *shared_)
 {
 	struct shared *shared = shared_;
@@ -181,7 +182,8 @@ TEST(region_is_freed_during_verify)
 	}
 }
 
-// Verifies a region that was changed. Each thread must quarantine the region, or find it quarantined already.
+// Verifies a region that was changed. A thread must either quarantine the region itself, or find that another thread
+// has done so.
 static void *find_damage(void *shared_)
 {
 	struct shared *shared = shared_;

@@ -108,7 +108,7 @@ TEST(frozen_and_quarantined_regions_refuse_pins)
 	CHECK_INT(vram_table_pin_any_state(handle, &found), VRAM_OK);
 	vram_unpin(found, VRAM_READ);
 	end(handle);
-	handle = make(&region); // the entry of the table must be clean when it is used again
+	handle = make(&region); // nothing of the old region may remain in the entry of the table
 	CHECK_INT(vram_table_pin(handle, VRAM_WRITE, &found), VRAM_OK);
 	vram_unpin(found, VRAM_WRITE);
 	end(handle);
@@ -213,7 +213,8 @@ TEST(exactly_one_of_several_closes_succeeds)
 	}
 }
 
-// Pins the region, or closes it. A region that is pinned must be open. A region that was closed must have no pins.
+// Pins the region again and again; one of the threads closes it. A pinned region must not be closed, and a closed
+// region must not be pinned.
 static void *use_or_close(void *data)
 {
 	struct race *race = data;
@@ -251,7 +252,8 @@ TEST(close_waits_for_pins)
 	}
 }
 
-// Writes to the region, or freezes it. While the region is frozen, no writer may have it pinned; readers may.
+// Writes to the region; one of the threads freezes it. No writer may have the region pinned while it is frozen; readers
+// may.
 static void *write_or_freeze(void *data)
 {
 	struct race *race = data;

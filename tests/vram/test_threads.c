@@ -63,7 +63,8 @@ TEST(exactly_one_of_several_frees_succeeds)
 	close_vram(vram);
 }
 
-// Reads the region, or frees it in one of the threads. A reader must get the old contents or STALE, but never zeros.
+// Reads the region again and again; one of the threads frees it. A reader must get the old contents or VG_STALE, but
+// never zeros.
 static void *read_or_free(void *data)
 {
 	struct race *race = data;
@@ -117,7 +118,7 @@ struct crowd {
 	atomic_uint seeds;
 };
 
-// Returns whether the status is possible for a handle that other threads use and free.
+// Returns whether a call may return this status for a handle that other threads use and free.
 static bool expected(enum vg_status status)
 {
 	return status == VG_OK || status == VG_STALE || status == VG_BUSY || status == VG_INVALID;
@@ -184,7 +185,7 @@ TEST(threads_use_all_calls_at_once)
 
 // ---- short reads during long ones ---------------------------------------------------------------------
 
-enum { LONG = 256 << 20, SHORT = 4096, ATTEMPTS = 10, AT_LEAST = 4 /* a GPU lets one in between two pieces */ };
+enum { LONG = 256 << 20, SHORT = 4096, ATTEMPTS = 10, AT_LEAST = 4 /* one between two pieces of a long read */ };
 
 struct pair {
 	struct vg_vram_handle handle;
@@ -213,8 +214,8 @@ static void *read_long(void *data)
 	return status ? "the long read" : NULL;
 }
 
-// Returns the number of short reads of the same region during the long one. *ret_longest: the time of the slowest. If
-// short reads waited for the long one, one of them would take as long as the rest of the long read.
+// Makes short reads of the region during a long one. Returns their number, and stores the time of the slowest in
+// *ret_longest. If short reads waited for the long one, one would take as long as the rest of the long read.
 static int read_beside(struct pair *pair, double *ret_longest)
 {
 	char data[SHORT];
@@ -246,7 +247,8 @@ static void check_beside(struct vg_vram *vram, char *to, const char *what)
 	int count = 0, attempts = 0;
 
 	memset(pair.to, 1, LONG);
-	// On a busy machine a thread may wait for a processor, but not in every attempt.
+	// Repeats the attempt if a short read was slow, because a thread may have to wait for a processor on a busy
+	// machine.
 	do
 		count = read_beside(&pair, &longest);
 	while ((count < AT_LEAST || longest > pair.seconds / 2) && ++attempts < ATTEMPTS);

@@ -1,5 +1,5 @@
-// The first 32 bytes of each of BLAKE3's published keyed_hash vectors (BLAKE3-team/BLAKE3,
-// test_vectors/test_vectors.json). Byte i of the input is i % 251.
+// The test vectors that BLAKE3 publishes for keyed_hash (BLAKE3-team/BLAKE3, test_vectors/test_vectors.json), with the
+// first 32 bytes of each hash. Byte i of the input is i % 251.
 #pragma once
 #include <stddef.h>
 

@@ -1,4 +1,5 @@
-// Helpers of the tests of vram (device memory behind handles): the published vectors, contents, and roots as text.
+// Helpers of the tests of vram (device memory behind handles): the input of the published test vectors, contents of
+// memory, and roots as text.
 #pragma once
 #include "vectors.h"
 #include "vram/blake3.h"
@@ -8,7 +9,7 @@
 
 enum { VECTOR_COUNT = sizeof vectors / sizeof vectors[0] };
 
-// Returns the vectors' input; the caller frees it.
+// Returns the input of the published test vectors. The caller frees it.
 static inline uint8_t *pattern(size_t size)
 {
 	uint8_t *data = malloc(size);
