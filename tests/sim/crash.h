@@ -1,11 +1,12 @@
-// Helpers of tests that kill and stop processes at every step of their work with the simulated node. The sources of the
-// node's shared region (sim/region*.c) are built with a hook at each step. Include in exactly one file of a program.
+// Helpers of tests that kill or stop a process at every step of its work with the simulated node. The sources of the
+// node's shared region (sim/region*.c) are built with a call of region_step() at each step. Include this header in
+// exactly one file of a program.
 #pragma once
 
 #include "region_node.h"
 
 static int steps_left = -1, step_signal = SIGKILL;
-static bool reached_end; // whether the work ended before this step
+static bool reached_end; // whether the work ended before run_until() reached the step
 
 void region_step(const char *where)
 {
@@ -13,7 +14,7 @@ void region_step(const char *where)
 		kill(getpid(), step_signal);
 }
 
-// Starts a child that does the work and receives the signal at the step.
+// Starts a child that does the work, and that sends itself the signal when it reaches the step.
 static pid_t start_until(void (*work)(void), int step)
 {
 	pid_t child = fork();

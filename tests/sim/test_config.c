@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 
 // Runs `check` in a child with this VIRGATE_SIM and CUDA_VISIBLE_DEVICES (NULL: unset). Returns the child's exit
-// status. Its messages on standard error are kept.
+// status, and stores what it writes to standard error in `ret_output`.
 static int run_check(const char *spec, const char *visible, int (*check)(void), char *ret_output, size_t capacity)
 {
 	int pipes[2], status;
@@ -62,7 +62,7 @@ static int check_attributes(void)
 		       : 1;
 }
 
-// Selects a device by its UUID, in a program that is executed again.
+// Executes this program again with CUDA_VISIBLE_DEVICES set to a UUID, which must select that device.
 static int check_uuid(void)
 {
 	CUuuid uuid;
@@ -143,7 +143,8 @@ static int check_names(void)
 		       : 1;
 }
 
-// Returns the result of creating a context in this process, or else in another process at the same time.
+// Creates a context in this process, and meanwhile one in another process. Returns the first result that is a failure;
+// 0: both contexts were created.
 static int check_two_processes(void)
 {
 	CUcontext context;

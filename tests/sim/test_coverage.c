@@ -1,4 +1,5 @@
-// Compares a page of docs/ with the driver functions that the simulator lacks. `--print` writes the page.
+// Compares a page of docs/ with the driver functions that the simulated driver does not implement. With `--print`,
+// writes the page instead.
 #include "test.h"
 
 #include <dlfcn.h>
@@ -91,7 +92,8 @@ TEST(the_page_lists_the_missing_entries)
 
 typedef int (*entry)(void);
 
-// Calls a missing function, which the driver must record. The test suites find such calls by this record.
+// Calls a function that is not implemented. The driver must record the call, because the test suites find such calls by
+// these records.
 TEST(calls_of_missing_entries_are_recorded)
 {
 	char path[] = "/tmp/virgate-unimplemented-XXXXXX", text[256] = "";

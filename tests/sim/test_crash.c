@@ -1,12 +1,12 @@
-// Kills a process at every step of its work with the simulated node. The next process that reaps must free everything
-// the killed process had.
+// Kills a process at every step of its work with the simulated node. The next process that reaps dead processes must
+// free everything that the killed process had.
 #include "crash.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 
-// a process that is never killed; it has KEPT bytes in the middle of the memory, so that the free memory is in two
-// parts
+// The observer is a process that is never killed. It has KEPT bytes in the middle of the device memory, so that the
+// free memory is in two parts.
 static struct region *observer;
 static uint64_t kept;
 static const size_t KEPT = 2 * MIB;
@@ -36,7 +36,7 @@ static unsigned count_exports(void)
 	return count;
 }
 
-// Checks that only the observer has memory, disk space, a slot, an event or a file.
+// Checks that no process but the observer has memory, disk space, a slot, an event or a file.
 static void check_clean(void)
 {
 	const struct region_header *h = observer->header;
@@ -95,7 +95,8 @@ static void exceed_memory(void)
 	region_unref(region, one);
 }
 
-// Exports memory and frees it: the descriptor keeps the memory when its last reference is dropped.
+// Exports memory, and drops the last reference to it before or after the descriptor is closed. An open descriptor must
+// keep the memory.
 static void export_and_free(void)
 {
 	struct region *region = join();
@@ -114,7 +115,8 @@ static void export_and_free(void)
 	}
 }
 
-// Passes memory between two struct region of one process, which act like two processes.
+// Passes memory from one `struct region` to another. Both belong to this process, but the region treats them as two
+// processes.
 static void pass_memory(void)
 {
 	struct region *first = join(), *second = join();
@@ -134,7 +136,7 @@ static void pass_memory(void)
 	region_close(second);
 }
 
-// References memory that is charged to the observer.
+// Takes and drops a reference to memory that is charged to the observer.
 static void use_observers_memory(void)
 {
 	struct region *region = join();
@@ -179,7 +181,7 @@ static const struct {
 	const char *name;
 	void (*work)(void);
 	int least;   // least number of steps
-	bool reaped; // whether the test also kills a process that reaps this one
+	bool reaped; // whether another test also kills the process that reaps this one
 } works[] = {{"alloc_and_free", alloc_and_free, 40, true}, {"alloc_and_close", alloc_and_close, 20},
 	     {"exceed_memory", exceed_memory, 60},	   {"export_and_free", export_and_free, 40, true},
 	     {"pass_memory", pass_memory, 40, true},	   {"use_observers_memory", use_observers_memory, 10},
@@ -200,8 +202,8 @@ TEST(memory_of_a_process_killed_at_any_step_is_freed)
 	}
 }
 
-// Forks are slow with the address sanitizer, so there the reaper is killed at every fourth of its steps: at all of them
-// after four steps of the process. Errors of memory do not depend on the pair of steps.
+// Forks are slow with the address sanitizer. So the reaper is killed only at every fourth step there, from another step
+// on for each step of the first process. Memory errors do not depend on the combination of the two steps.
 #ifdef __SANITIZE_ADDRESS__
 enum { STRIDE = 4 };
 #else

@@ -1,5 +1,6 @@
-// Kills and stops a process at every step of its work with the time of shared devices. The other processes must
-// continue. The work of a killed process leaves the device. A stopped process later finds its work done.
+// Kills or stops a process at every step of its work with a device whose time is shared. The other processes must
+// continue. The work of a killed process must leave the device. A stopped process must later find that its work has
+// ended.
 #include "crash.h"
 #include "region_time.h"
 
@@ -44,13 +45,15 @@ static void start_node(void)
 		return;
 	make_node("memory=64M,slice=1ms,switch=20us");
 	observer = join();
-	for (int i = 0; i < 4; i++) // reserve the space now, so that no process needs the region's lock later
+	// allocate the space for channels now, so that later no process needs the region's lock for that
+	for (int i = 0; i < 4; i++)
 		CHECK_INT(region_time_claim(observer, 0, 1, &channels[i]), 0);
 	for (int i = 0; i < 4; i++)
 		region_time_release(observer, 0, channels[i]);
 }
 
-// Joins the region without counting steps. Only the steps between join_quietly() and leave_quietly() count.
+// Joins the region without counting steps, so that a test stops the process only between join_quietly() and
+// leave_quietly().
 static struct region *join_quietly(void)
 {
 	int steps = steps_left;
@@ -105,7 +108,7 @@ static void spin_and_cancel(void)
 	leave_quietly(region);
 }
 
-// Appends several pieces of work. The first one may begin only after all are appended.
+// Appends several pieces of work. All of them must be appended before the first one begins.
 static void queue_and_release(void)
 {
 	struct region *region = join_quietly();
@@ -131,7 +134,7 @@ static const struct {
 	     {"queue_and_release", queue_and_release, 30}};
 enum { WORKS = sizeof works / sizeof *works };
 
-// Checks that all channels can be claimed again and that no work is left.
+// Checks that the dead process has left no work: all channels must be free to be claimed.
 static void check_channels(void)
 {
 	static uint32_t channels[TIME_CHANNELS];
@@ -244,7 +247,7 @@ static void check_woken_by(void (*act)(uint32_t channel, uint64_t sequence))
 	moment = region_time_query(observer, 0, channel, sequence, TIME_ENDS);
 	alarm(TEST_CHILD_SECONDS);
 	pthread_create(&thread, NULL, sleep_in_thread, &moment);
-	act(channel, sequence); // this may happen before or after the other thread begins to sleep
+	act(channel, sequence); // the other thread may already sleep at this time, or begin to sleep later
 	pthread_join(thread, NULL);
 	sleep_long(moment);
 	alarm(0);

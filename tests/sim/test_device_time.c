@@ -48,8 +48,8 @@ static uint64_t append_open(unsigned channel, uint64_t ready_ns)
 	return sequence;
 }
 
-// Advances the device's time. As the region does, writes into the channels which work has ended before the next change
-// begins.
+// Advances the device's time to `until`. As the shared region does, writes into the channels which work has ended,
+// before the device makes the next change.
 static void run_until(uint64_t until)
 {
 	bool reached;
@@ -77,7 +77,8 @@ static uint64_t get_end(unsigned channel, uint64_t sequence)
 
 #define CHECK_US(got, want) CHECK_INT((got) / US, want)
 
-// A simulated program that queues at most `ahead` pieces of work, and needs `gap_ns` to react to the end of one.
+// A simulated program on one channel. It keeps up to `ahead` pieces of work in the queue, and needs `gap_ns` to react
+// when a piece ends.
 struct tenant {
 	unsigned channel, ahead;
 	uint64_t need_ns, gap_ns, ended, at_ns;
@@ -106,7 +107,7 @@ TEST(work_takes_the_time_it_needs)
 	start_device();
 	append(0, TIME_SMS, SMS, 200 * US, 10 * US);
 	append(0, TIME_SMS, SMS, 300 * US, 10 * US);
-	append(0, TIME_SMS, SMS, 50 * US, 2000 * US); // this work is ready later than the end of the work before it
+	append(0, TIME_SMS, SMS, 50 * US, 2000 * US); // this work becomes ready only after the work before it has ended
 	run_until(5000 * US);
 	CHECK_US(get_end(0, 0), 210);
 	CHECK_US(get_end(0, 1), 510);
@@ -123,7 +124,8 @@ TEST(contexts_take_turns_in_slices)
 		for (unsigned channel = 0; channel < 2; channel++)
 			append(channel, TIME_SMS, SMS, 200 * US, 1);
 	run_until(200 * MS);
-	// The device works 95.0 % of the time, as measured on an H200, and half for each channel.
+	// The device must work 95 % of the time, as an H200 does, so each channel must complete work for 47.4 % of the
+	// time.
 	CHECK_INT((channels[0].done + channels[1].done) * 200 * US * 1000 / (200 * MS) / 2, 474);
 	CHECK(channels[0].done + 11 >= channels[1].done && channels[1].done + 11 >= channels[0].done);
 	CHECK_INT(state.switches, 200 * MS / (2265 * US));
@@ -135,7 +137,7 @@ TEST(three_contexts_take_turns_in_order)
 	for (unsigned channel = 0; channel < 3; channel++)
 		append(channel, TIME_SMS, SMS, 5000 * US, 1 + channel);
 	run_until(30 * MS);
-	// The work takes two full slices, and 700 us of a third one.
+	// This work of 5 ms takes two full slices of 2150 us, and 700 us of a third one.
 	CHECK_US(get_end(0, 0), 6 * (2150 + 115) + 700);
 	CHECK_US(get_end(1, 0), 6 * (2150 + 115) + 700 + 115 + 700);
 	CHECK_US(get_end(2, 0), 6 * (2150 + 115) + 3 * 700 + 2 * 115);
@@ -149,7 +151,8 @@ TEST(a_short_kernel_waits_for_a_slice_beside_long_ones)
 	start_device();
 	run_tenants(tenants, 2, 100 * MS);
 	append(1, TIME_SMS, SMS, 50 * US, state.now_ns);
-	// the kernels become synchronous from now on; the long kernel has begun a slice
+	// The program of channel 1 launches its second kernel only after its first one has ended. By then the long
+	// kernel has begun a slice, for which the second kernel must wait.
 	run_tenants(tenants, 2, 110 * MS);
 	uint64_t before = get_end(1, 0);
 	sequence = append(1, TIME_SMS, SMS, 50 * US, before + 20 * US);
@@ -159,13 +162,15 @@ TEST(a_short_kernel_waits_for_a_slice_beside_long_ones)
 	append(0, TIME_SMS, SMS, 50 * MS, 1);
 	append(1, TIME_SMS, SMS, 50 * US, 2);
 	run_until(1000 * US);
-	append(1, TIME_SMS, SMS, 50 * US, 2330 * US); // this work is ready right after the end of the first one
+	// this work becomes ready right after the first work of channel 1 has ended
+	append(1, TIME_SMS, SMS, 50 * US, 2330 * US);
 	run_until(10 * MS);
 	CHECK_US(get_end(1, 0), 2150 + 115 + 50);
 	CHECK_US(get_end(1, 1) - get_end(1, 0), 115 + 2150 + 115 + 50);
 }
 
-// Tests two synchronous programs. An idle context loses the device at once, so the switches cost time.
+// Tests two programs that wait for each of their kernels. The device leaves a context as soon as the context is idle,
+// so it switches often, which costs time.
 TEST(synchronous_kernels_of_two_processes)
 {
 	struct tenant tenants[] = {{.channel = 0, .ahead = 1, .need_ns = 500 * US, .gap_ns = 10 * US},
@@ -174,7 +179,7 @@ TEST(synchronous_kernels_of_two_processes)
 	start_device();
 	run_tenants(tenants, 2, 500 * MS);
 	double of_solo = (double)(channels[0].done + channels[1].done) * 515 * US / (500 * MS);
-	CHECK(of_solo > 0.79 && of_solo < 0.86); // 81 % on an H200
+	CHECK(of_solo > 0.79 && of_solo < 0.86); // two programs on an H200 reach 81 % of the speed of one
 }
 
 TEST(channels_of_a_context_divide_its_multiprocessors)
@@ -186,7 +191,8 @@ TEST(channels_of_a_context_divide_its_multiprocessors)
 	run_until(MS);
 	CHECK_US(get_end(0, 0), 1 + 400);
 	CHECK_US(get_end(1, 0), 1 + 500);
-	append(0, TIME_SMS, SMS / 4, 200 * US, 1000 * US); // these kernels fit side by side
+	// the next three kernels together need all multiprocessors, so they run side by side
+	append(0, TIME_SMS, SMS / 4, 200 * US, 1000 * US);
 	append(1, TIME_SMS, SMS / 2, 300 * US, 1000 * US);
 	append(2, TIME_SMS, SMS / 4, 300 * US, 1000 * US);
 	run_until(2 * MS);
@@ -202,7 +208,7 @@ TEST(copies_run_beside_kernels)
 	append(0, TIME_SMS, SMS, 10 * MS, 1000);
 	append(1, TIME_COPY_IN, 0, 3 * MS, 1000);
 	append(2, TIME_COPY_OUT, 0, 4 * MS, 1000);
-	append(3, TIME_COPY_IN, 0, 1 * MS, 1000); // uses the same engine as channel 1
+	append(3, TIME_COPY_IN, 0, 1 * MS, 1000); // this copy shares its engine with that of channel 1
 	run_until(20 * MS);
 	CHECK_US(get_end(0, 0), 10001);
 	CHECK_US(get_end(1, 0), 4001);
@@ -233,7 +239,8 @@ TEST(work_begins_when_it_is_ready)
 	run_until(5 * MS);
 	CHECK_INT(channels[0].done, 0);
 	CHECK_INT(state.busy_ns, 0);
-	work_at(0, 0)->ready_ns = 4 * MS; // ready earlier than now: the device has been idle since
+	// the work was ready at 4 ms, when the device was idle, but the device learns it only at 5 ms
+	work_at(0, 0)->ready_ns = 4 * MS;
 	run_until(6 * MS);
 	CHECK(get_end(0, 0) >= 4100 * US && get_end(0, 0) <= 5100 * US);
 }
@@ -247,10 +254,11 @@ TEST(a_spinning_kernel_gets_its_slices)
 	other = append(1, TIME_SMS, SMS, 5 * MS, 1000);
 	append(1, TIME_SMS, SMS, 50 * US, 1000);
 	run_until(60 * MS);
-	CHECK_US(get_end(1, other), 1 + 5 * (2150 + 115) + 700); // the end is in the kernel's third slice
+	// this kernel ends in its third slice, beside the spinning kernel
+	CHECK_US(get_end(1, other), 1 + 5 * (2150 + 115) + 700);
 	CHECK_INT(channels[0].done, 0);
 	CHECK(state.busy_ns > 58 * MS);
-	work_at(0, spins)->closed_ns = 60 * MS; // the open kernel ends here
+	work_at(0, spins)->closed_ns = 60 * MS; // the spinning kernel ends here
 	run_until(61 * MS);
 	CHECK_US(get_end(0, spins), 60 * 1000);
 }
@@ -264,7 +272,7 @@ TEST(an_open_kernel_runs_for_the_time_it_needs)
 	start_device();
 	open = append_open(0, 1000);
 	append(1, TIME_SMS, SMS, 20 * MS, 1000);
-	run_until(3 * MS); // the slice of the other context
+	run_until(3 * MS); // at 3 ms, the slice belongs to the other context
 	work_at(0, open)->need_ns = 3 * MS;
 	work_at(0, open)->closed_ns = 3 * MS;
 	run_until(20 * MS);
@@ -284,7 +292,7 @@ TEST(cancelled_work_needs_no_device)
 	run_until(2 * MS);
 	CHECK_US(get_end(1, sequence), 1200);
 	run_until(60 * MS);
-	CHECK_US(get_end(0, 0), 50001); // no context switch for the cancelled work
+	CHECK_US(get_end(0, 0), 50001); // the cancelled work caused no context switch
 }
 
 TEST(work_of_a_dead_process_is_removed)
@@ -300,11 +308,12 @@ TEST(work_of_a_dead_process_is_removed)
 	run_until(400 * MS);
 	CHECK_INT(channels[0].done, 10);
 	CHECK_US(get_end(0, 9), 110 * 1000);
-	// The context shares the device for 110 ms, in which about 52 of its 80 ms are done. Then it runs alone.
+	// The context of the living process shares the device for 110 ms, in which about 52 of its 80 ms are done. Then
+	// it has the device alone.
 	CHECK(get_end(1, 0) > 130 * MS && get_end(1, 0) < 145 * MS);
 }
 
-// Advances the device's time in one step and in many small ones. The results must be the same.
+// Advances the device's time first in one step, and then in many small steps. The results must be the same.
 TEST(the_result_does_not_depend_on_the_steps)
 {
 	static uint64_t ends[4][1000];
@@ -328,12 +337,12 @@ TEST(the_result_does_not_depend_on_the_steps)
 			CHECK_INT(channels[channel].done, 100);
 			for (unsigned i = 0; i < 100; i++) {
 				CHECK(i == 0 || get_end(channel, i) >= get_end(channel, i - 1));
-				if (small) // fractions of nanoseconds are rounded
+				if (small) // the small steps round fractions of nanoseconds
 					CHECK(llabs((long long)(get_end(channel, i) - ends[channel][i])) < 20 * US);
 				ends[channel][i] = get_end(channel, i);
 			}
 		}
-		// each context has only one channel, so the device is busy for the sum
+		// each context has only one channel, so no kernels run side by side and the times of all kernels add up
 		CHECK(state.busy_ns >= sum - MS && state.busy_ns <= sum + MS);
 	}
 }
@@ -352,7 +361,7 @@ TEST(predictions_are_right)
 	uint64_t starts = time_predict(&copy, &rules, &queues, 1, 0, TIME_RUNS);
 	copy = state;
 	uint64_t ends = time_predict(&copy, &rules, &queues, 1, 6, TIME_ENDS);
-	append_open(2, 1000); // the end of the kernel cannot be predicted
+	append_open(2, 1000); // the end of an open kernel cannot be predicted
 	time_begin(&state, &queues);
 	copy = state;
 	CHECK(time_predict(&copy, &rules, &queues, 2, 0, TIME_ENDS) != 0);

@@ -1,4 +1,4 @@
-// Tests which directory the simulated node of a specification gets.
+// Tests which directory a simulated node gets: each specification (VIRGATE_SIM) has a directory of its own.
 #include "config.h"
 #include "test.h"
 
@@ -17,8 +17,8 @@ TEST(each_specification_has_a_node_of_its_own)
 
 	unsetenv("VIRGATE_SIM_DIR");
 	CHECK_STR(read_directory("memory=2G,sms=4", &first), read_directory("memory=2G,sms=4", &second));
-	// A specification that is spelled differently means another simulated node with its own daemon, even if the
-	// configuration is the same.
+	// A specification that is spelled differently gets a simulated node of its own, with its own daemon, even if it
+	// describes the same devices.
 	CHECK(strcmp(read_directory("sms=4,memory=2G", &second), first.directory) != 0);
 	CHECK(strcmp(read_directory("1", &first), read_directory("memory=8G", &second)) != 0);
 }

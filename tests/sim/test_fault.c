@@ -1,4 +1,4 @@
-// Tests a kernel's fault while threads wait, in every possible way, for work that would not end.
+// Tests a fault of a kernel while threads wait in every possible way for work that would never end.
 #include "sim_test.h"
 
 #include <pthread.h>
@@ -82,7 +82,7 @@ TEST(a_fault_wakes_waiting_threads_and_stops_running_kernels)
 	node_start("memory=256M,ctx=16M,devices=2");
 	contexts[1] = primary(1);
 	contexts[0] = primary(0);
-	CU(cuStreamCreate(&busy, CU_STREAM_DEFAULT)); // the legacy stream has to wait for this stream
+	CU(cuStreamCreate(&busy, CU_STREAM_DEFAULT)); // operations in the legacy stream must wait for this stream
 	CU(cuStreamCreate(&behind, CU_STREAM_NON_BLOCKING));
 	CU(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
 	CU(cuMemAlloc_v2(&memory, 4096));
@@ -91,7 +91,7 @@ TEST(a_fault_wakes_waiting_threads_and_stops_running_kernels)
 	CU(cuEventRecord(event, busy));
 	CU(cuStreamWaitEvent(behind, event, 0));
 	CU(cuLaunchHostFunc(behind, count_callback, NULL));
-	CU(cuMemFreeAsync(memory, behind)); // the free has to wait for the endless kernel
+	CU(cuMemFreeAsync(memory, behind)); // this free must wait for the kernel that never ends
 	CU(cuMemAlloc_v2(&memory, 4096));
 	for (int i = 0; i < WAYS; i++)
 		CHECK_INT(pthread_create(&threads[i], NULL, wait_with, (void *)&ways[i]), 0);
@@ -103,7 +103,7 @@ TEST(a_fault_wakes_waiting_threads_and_stops_running_kernels)
 	for (int i = 0; i < WAYS; i++)
 		pthread_join(threads[i], NULL);
 	CHECK_INT(atomic_load(&callbacks_run), 0);
-	// Both contexts end at once: no work is left.
+	// The fault has ended all work, so resetting the contexts does not wait.
 	CU(cuDevicePrimaryCtxReset_v2(0));
 	CU(cuDevicePrimaryCtxReset_v2(1));
 	GIVES(cuDevicePrimaryCtxRetain(&contexts[0], 0), CUDA_ERROR_ILLEGAL_ADDRESS);

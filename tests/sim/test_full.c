@@ -145,7 +145,7 @@ static int use_all_memory(void)
 	REQUIRE(cuMemGetInfo_v2(&before, &total) == CUDA_SUCCESS);
 	int count = fill_memory(addresses);
 	REQUIRE(count >= 3 && count < MOST);
-	// Other ways to allocate device memory fail, too.
+	// Now all ways to allocate device memory must fail.
 	REQUIRE(cuMemCreate(&handle, 8 * MIB, &properties, 0) == CUDA_ERROR_OUT_OF_MEMORY);
 	REQUIRE(cuMemAllocAsync(&address, 1 << 20, stream) == CUDA_ERROR_OUT_OF_MEMORY);
 	REQUIRE(cuModuleLoadData(&module, ".version 7.5\n.target sm_75\n.address_size 64\n"
@@ -154,7 +154,7 @@ static int use_all_memory(void)
 	for (int i = 0; i < count; i++)
 		REQUIRE(cuMemFree_v2(addresses[i]) == CUDA_SUCCESS);
 	REQUIRE(cuMemGetInfo_v2(&after, &total) == CUDA_SUCCESS);
-	REQUIRE(after == before); // a failed allocation is not charged
+	REQUIRE(after == before); // the failed allocations are not charged
 	REQUIRE(fill_memory(addresses) == count);
 	REQUIRE(cuMemAlloc_v2(&address, 2 * MIB) == CUDA_SUCCESS || cuMemFree_v2(addresses[0]) == CUDA_SUCCESS);
 	while (cuMemAlloc_v2(&address, 2 * MIB) == CUDA_SUCCESS)
@@ -174,7 +174,7 @@ TEST(allocations_fail_on_a_full_file_system)
 	CHECK_INT(count_lines(output), 1);
 }
 
-// Uses a large device on a small disk: only written memory must fit.
+// Allocates more device memory than the disk has room for, but writes only to a part. Only the written part must fit.
 static int write_some(void)
 {
 	CUcontext context;

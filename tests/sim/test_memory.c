@@ -69,7 +69,7 @@ TEST(new_memory_is_zero_and_copies_are_exact)
 	CHECK(memcmp(in, out, sizeof in) == 0);
 	CU(cuMemFree_v2(a));
 	CU(cuMemFree_v2(b));
-	CU(cuMemAlloc_v2(&a, 8 * MIB)); // the driver may return the same memory, which must be zero
+	CU(cuMemAlloc_v2(&a, 8 * MIB)); // the driver may return the memory that was just freed; it must be zero
 	CU(cuMemcpyDtoH_v2(out, a + 5 * MIB, sizeof out));
 	for (size_t i = 0; i < sizeof out; i++)
 		CHECK_INT(out[i], 0);
@@ -129,7 +129,8 @@ TEST(host_dereference_faults)
 	CU(cuMemAlloc_v2(&a, 4096));
 	pid_t child = fork();
 	if (child == 0) {
-		signal(SIGSEGV, SIG_DFL); // a sanitizer would turn the signal into an exit
+		// without this, a sanitizer's handler would exit instead of letting the signal end the process
+		signal(SIGSEGV, SIG_DFL);
 		*(volatile char *)a = 1;
 		_exit(0);
 	}
@@ -182,9 +183,9 @@ enum { ROUNDS = 60 };
 
 struct churn {
 	CUcontext context;
-	// the address of an allocation in a managed pool, which may be freed already; 0: none yet
+	// The address of an allocation in a managed pool; 0: none yet. The allocation may be freed already.
 	_Atomic CUdeviceptr address;
-	_Atomic unsigned refused; // how often advice on allocated memory was refused
+	_Atomic unsigned refused; // how often advice was refused because the memory was still allocated
 	_Atomic bool ends;
 };
 
@@ -214,7 +215,8 @@ static void *allocate_and_free(void *user)
 	return NULL;
 }
 
-// Runs both threads at the same time. The thread sanitizer finds an access to the table of memory without its lock.
+// Gives advice on memory while another thread frees it. With the thread sanitizer, the test fails if the driver reads
+// its table of memory without the lock.
 TEST(advice_is_safe_while_another_thread_frees_the_memory)
 {
 	struct churn churn = {.context = start()};
@@ -223,8 +225,8 @@ TEST(advice_is_safe_while_another_thread_frees_the_memory)
 
 	CHECK_INT(pthread_create(&thread, NULL, allocate_and_free, &churn), 0);
 	while (!churn.ends) {
-		// The pool determines the location, so advice is refused. While another thread frees the memory, any
-		// error is right.
+		// Advice on memory of this pool is refused, because the pool determines the location. Once the memory
+		// is freed, another error is right, too.
 		CUresult result = cuMemAdvise_v2(churn.address, MIB, CU_MEM_ADVISE_SET_READ_MOSTLY, here);
 		churn.refused += result == CUDA_ERROR_NOT_SUPPORTED;
 		sched_yield();

@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 
 static struct board {
-	_Atomic pid_t first, second; // pids in this namespace
+	_Atomic pid_t first, second; // pids of two contained processes, as this namespace sees them
 	_Atomic bool go, entered;
 } * board;
 
@@ -31,7 +31,8 @@ static void start_node(void)
 	memset(board, 0, sizeof *board);
 }
 
-// Starts process 1 of a new pid namespace. Before it returns, it stores the pid of this namespace in `ret_pid`.
+// Starts process 1 of a new pid namespace. Before this function returns, it stores the pid that the process has in this
+// namespace in `ret_pid`.
 static void start_contained(void (*live)(void), _Atomic pid_t *ret_pid)
 {
 	int status;
@@ -68,7 +69,7 @@ static char read_state(pid_t pid)
 	return state;
 }
 
-// Kills a contained process and, as its subreaper, reaps it. Before it is reaped, its threads may still hold its
+// Kills a contained process, and reaps it as its subreaper. Until it is reaped, its threads may still have its
 // resources.
 static void end_contained(pid_t pid)
 {
@@ -104,7 +105,7 @@ static void lock_tables(void)
 
 static void wait_for_tables(void)
 {
-	(void)join(); // joining takes the lock
+	(void)join(); // joining waits for the lock
 	wait_for_kill();
 }
 
@@ -132,7 +133,7 @@ TEST(a_killed_waiter_does_not_release_the_lock)
 	CHECK_INT(waitpid(next, &status, 0), next);
 	end_contained(board->first);
 	CHECK(WIFEXITED(status));
-	CHECK_INT(WEXITSTATUS(status), 0); // the status is 3 if the process got the lock while another process had it
+	CHECK_INT(WEXITSTATUS(status), 0); // 3 would mean that the process got the lock while another process had it
 	region_close(region);
 }
 
@@ -153,7 +154,8 @@ static void alloc_and_wait(void)
 	uint64_t id;
 
 	int status = region_alloc(region, 0, 8 * MIB, &id);
-	for (int fd = 3; fd < 1024; fd++) // a program may close all descriptors
+	// closing all descriptors, as some programs do, must not end the process's use of the region
+	for (int fd = 3; fd < 1024; fd++)
 		close(fd);
 	if (status == 0)
 		atomic_store(&board->entered, true);
@@ -192,7 +194,7 @@ TEST(a_process_killed_in_another_namespace_frees_only_its_memory)
 	region_close(region);
 }
 
-// Joins from another namespace, and checks that the process counts as alive. Its pid means nothing there.
+// Joins from another namespace. That must not reap the first process, although its pid means nothing in this namespace.
 static void check_from_outside(void)
 {
 	struct region *region = join();
@@ -216,7 +218,8 @@ TEST(processes_of_other_namespaces_are_not_reaped)
 	region_close(region);
 }
 
-// Forks a child, which simulates a restored process: such a process may end before its device memory is restored.
+// Lets a forked child end. It stands in for a restored process that ends before its device memory is restored: neither
+// may free memory of the original process.
 TEST(a_forked_child_frees_nothing_of_its_parent)
 {
 	uint64_t id;
@@ -244,7 +247,7 @@ TEST(a_checkpointed_process_keeps_its_slot)
 	int slot = region->slot;
 	region_detach(region);
 	region_used(other, 0);	    // reaps
-	region_release_all(region); // has no effect: the child has nothing
+	region_release_all(region); // has no effect, since this process is detached from the region
 	CHECK_INT(region_attach(region, &config), 0);
 	CHECK_INT(region->slot, slot);
 	CHECK_INT(region_alloc(region, 0, 4 * MIB, &id), 0);

@@ -17,8 +17,8 @@ static size_t get_used(void)
 	return total - free;
 }
 
-// A child with a driver of its own, since it was forked before this process called cuInit. It executes commands of one
-// letter and replies with one letter.
+// A child that executes commands of one letter, and replies with one letter. It was forked before this process called
+// cuInit, so it has a driver of its own.
 static struct {
 	pid_t pid;
 	int socket;
@@ -66,13 +66,13 @@ static char execute_command(int socket, char letter)
 				       cuMemsetD8_v2(address, 0x5a, 64 * MIB) == CUDA_SUCCESS
 			       ? 'k'
 			       : 'n';
-	case 'i': // opens an IPC handle, checks a word and changes it
+	case 'i': // 'i': opens an IPC handle, checks a word of the memory, and changes it
 		if (read(socket, &ipc, sizeof ipc) != sizeof ipc ||
 		    cuIpcOpenMemHandle_v2(&address, ipc, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) != CUDA_SUCCESS)
 			return 'n';
 		cuMemcpyDtoH_v2(&word, address, 4);
 		return word == 0xabcd && cuMemsetD32_v2(address, 0x1234, 1) == CUDA_SUCCESS ? 'k' : 'n';
-	case 'f': { // imports a descriptor and keeps it
+	case 'f': { // 'f': imports memory from a descriptor, and keeps the memory
 		int fd = receive_fd(socket);
 		CUresult result = cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd,
 								 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -162,7 +162,7 @@ TEST(sigkill_frees_memory_without_other_references)
 	CHECK_INT(answer, 'k');
 	close(fd);
 	size_t before = get_used();
-	CU(cuMemRelease(handle)); // the helper has a reference
+	CU(cuMemRelease(handle)); // the memory stays allocated, because the helper has imported it
 	CHECK_INT(get_used(), before);
 	kill(helper.pid, SIGKILL);
 	CHECK(waitpid(helper.pid, &status, 0) == helper.pid);
@@ -191,5 +191,5 @@ TEST(a_forked_child_has_no_driver)
 	waitpid(child, &status, 0);
 	CHECK(WIFEXITED(status));
 	CHECK_INT(WEXITSTATUS(status), 0);
-	CHECK_INT(get_used(), 16 * MIB); // the child has freed nothing
+	CHECK_INT(get_used(), 16 * MIB); // the end of the child has freed nothing
 }

@@ -57,7 +57,8 @@ TEST(the_legacy_stream_waits_for_blocking_streams_only)
 	CU(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
 	CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
 	block_stream(other);
-	CU(cuLaunchHostFunc(NULL, note_order, &first)); // does not wait for a non-blocking stream
+	// this function does not wait for the work in the non-blocking stream
+	CU(cuLaunchHostFunc(NULL, note_order, &first));
 	CU(cuStreamSynchronize(NULL));
 	CHECK(first >= 0);
 	atomic_store(&gate, 1);
@@ -72,7 +73,7 @@ TEST(the_legacy_stream_waits_for_blocking_streams_only)
 	CU(cuStreamQuery(blocking));
 
 	block_stream(NULL);
-	CU(cuLaunchHostFunc(blocking, note_order, &second)); // runs after the legacy stream
+	CU(cuLaunchHostFunc(blocking, note_order, &second)); // this function runs after the work in the legacy stream
 	GIVES(cuStreamQuery(blocking), CUDA_ERROR_NOT_READY);
 	atomic_store(&gate, 1);
 	CU(cuStreamSynchronize(blocking));
@@ -166,9 +167,10 @@ TEST(a_pool_reuses_memory_in_stream_order)
 	CU(cuMemAllocAsync(&a, 1 << 20, stream));
 	block_stream(stream);
 	CU(cuMemFreeAsync(a, stream));
-	CU(cuMemAllocAsync(&b, 1 << 20, other)); // another stream cannot reuse the memory yet
+	// the freed memory must not be reused in this stream yet, which is another one
+	CU(cuMemAllocAsync(&b, 1 << 20, other));
 	CHECK(b != a);
-	CU(cuMemAllocAsync(&c, 1 << 20, stream)); // the same stream can reuse the memory
+	CU(cuMemAllocAsync(&c, 1 << 20, stream)); // the freed memory may be reused in the stream that freed it
 	CHECK(c == a);
 	atomic_store(&gate, 1);
 	CU(cuMemFreeAsync(b, other));
@@ -217,7 +219,7 @@ TEST(memory_unmapped_under_a_running_operation_loses_the_context)
 	CHECK_INT(WEXITSTATUS(status), 0);
 }
 
-// Does the work of the child that the test above starts by exec. Runs before main().
+// Is the child of the test above, if the program was executed with "--unmapped". Runs before main().
 __attribute__((constructor)) static void run_unmapped(int argc, char **argv)
 {
 	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -238,7 +240,7 @@ __attribute__((constructor)) static void run_unmapped(int argc, char **argv)
 		_exit(1);
 	atomic_store(&gate, 0);
 	if (cuLaunchHostFunc(stream, wait_at_gate, NULL) || cuMemsetD8Async(address, 1, 2 * MIB, stream) ||
-	    cuMemUnmap(address, 2 * MIB)) // the call does not wait
+	    cuMemUnmap(address, 2 * MIB)) // unmapping does not wait for the memset that uses the memory
 		_exit(2);
 	atomic_store(&gate, 1);
 	if (cuStreamSynchronize(stream) != CUDA_ERROR_ILLEGAL_ADDRESS ||

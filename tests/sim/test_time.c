@@ -1,5 +1,5 @@
-// Tests a device that shares its time (`slice`) where the conformance suite cannot: MPS, one copy engine, exact times
-// of graphs, limits and invalid values.
+// Tests a simulated device that shares its time (`slice`), where the conformance suite cannot: MPS, a single copy
+// engine, exact times of graphs, limits, and invalid values.
 #include "sim_test.h"
 
 #include <stdatomic.h>
@@ -12,7 +12,7 @@ struct shared {
 	_Atomic int loaded, stop;
 };
 static struct shared *shared;
-static _Atomic unsigned *gate; // the word for which this process's held streams wait
+static _Atomic unsigned *gate; // streams wait for this word between hold_stream() and open_streams()
 static CUstream stream;
 static CUfunction full, longer, traps;
 static const char ptx[] = ".version 7.5\n.target sm_75\n.address_size 64\n"
@@ -47,7 +47,7 @@ static void launch(CUstream on, unsigned blocks)
 	CU(cuLaunchKernel(full, blocks, 1, 1, 32, 1, 1, 0, on, NULL, NULL));
 }
 
-// Blocks the stream until open_streams(), so that the work queued meanwhile runs without gaps, even if the host is
+// Blocks the stream until open_streams(). Work that is queued meanwhile then runs without gaps, even if the host is
 // slow.
 static void hold_stream(CUstream on)
 {
@@ -145,7 +145,7 @@ static void keep_loaded(void)
 	CU(cuStreamSynchronize(stream));
 }
 
-// Measures 500 kernels of 200 us and `blocks` blocks, while another process runs kernels of `others` blocks.
+// Runs 500 kernels of `blocks` blocks beside a process whose kernels have `others`. They must take about `want_ms`.
 static void measure_beside(unsigned blocks, unsigned others, double want_ms)
 {
 	load_blocks = others;
@@ -238,7 +238,7 @@ static void wait_on_device(void)
 	for (int i = 0; i < 1000; i++)
 		CU(cuLaunchKernel(longer, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
 	atomic_fetch_add(&shared->loaded, 1);
-	GIVES(cuStreamSynchronize(stream), CUDA_ERROR_LAUNCH_FAILED); // the wait fails 50 s before the kernel's own end
+	GIVES(cuStreamSynchronize(stream), CUDA_ERROR_LAUNCH_FAILED); // another client's fault ends this 50 s wait
 }
 
 static void poll_for_failure(void)
@@ -276,8 +276,8 @@ TEST(a_fault_of_one_client_fails_all)
 	check_end(start(use_device)); // later clients work
 }
 
-// Copies 20 times 1 MiB in each direction, in two streams. The streams may begin at different times. Stores the time of
-// the longer direction in *ret_longest_ms, and the time from the first begin to the last end in *ret_all_ms.
+// Copies 20 times 1 MiB in each direction, in two streams that may begin at different times. Stores the time of the
+// slower direction in *ret_longest_ms, and the time from the first begin to the last end in *ret_all_ms.
 static void copy_both_ways(double *ret_longest_ms, double *ret_all_ms)
 {
 	CUdeviceptr memory;
@@ -296,7 +296,7 @@ static void copy_both_ways(double *ret_longest_ms, double *ret_all_ms)
 		CU(cuMemcpyHtoDAsync_v2(memory, host, MIB, streams[0]));
 		CU(cuMemcpyDtoHAsync_v2((char *)host + MIB, memory + MIB, MIB, streams[1]));
 		for (int i = 0; i < 2 && k == 0; i++)
-			from[i] = record(streams[i]); // recorded on the busy device, not while the stream is idle
+			from[i] = record(streams[i]); // recorded after the first copies, so on a busy device
 	}
 	for (int i = 0; i < 2; i++)
 		to[i] = record(streams[i]);
@@ -380,7 +380,7 @@ static double now_ms(void)
 	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-// Copies memory to the host in chunks, and unmaps each chunk when its copy has ended. The device must go on copying
+// Copies memory to the host in chunks, and unmaps each chunk after its copy. The device must continue to copy
 // meanwhile.
 static void unmap_beside_copies(void)
 {
@@ -479,8 +479,8 @@ static void measure_small_graph(void)
 }
 static void measure_large_graph(void)
 {
-	measure_graph(700, false);
-} // these are more kernels than a graph has pieces of work
+	measure_graph(700, false); // more kernels than a graph may have pieces of work on the device
+}
 
 TEST(graphs_take_the_time_of_their_kernels)
 {
@@ -509,7 +509,7 @@ static void measure_conditional_graph(void)
 		CU(cuGraphAddKernelNode_v2(&inside, params.conditional.phGraph_out[0], NULL, 0,
 					   &(CUDA_KERNEL_NODE_PARAMS_v2){full, 4, 1, 1, 32, 1, 1}));
 	CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
-	// The device may wait for the host between the condition and the body, so the shortest of several runs counts.
+	// The device may have to wait for the host before the body, so the shortest of several runs counts.
 	double least = 1e9;
 	for (int run = 0; run < 10 && least > 50 * 0.2 * 1.03; run++) {
 		hold_stream(stream);
@@ -552,7 +552,7 @@ static void use_many_streams(void)
 	GIVES(cuLaunchKernel(full, 1, 1, 1, 1, 1, 1, 0, streams[STREAMS], NULL, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 	atomic_store(&opened, 1);
 	CU(cuCtxSynchronize());
-	launch(streams[STREAMS], 1); // the channels can be used again
+	launch(streams[STREAMS], 1); // the channels of the other streams are free again, so this launch succeeds
 	CU(cuCtxSynchronize());
 }
 
@@ -573,11 +573,11 @@ TEST(invalid_costs_are_refused)
 		use_node(NODE, invalid[i]);
 		check_end(start(check_init_fails));
 	}
-	use_node("memory=256M", COST); // a cost without a slice is invalid
+	use_node("memory=256M", COST); // VIRGATE_SIM_COST is invalid unless VIRGATE_SIM has a slice
 	check_end(start(check_init_fails));
 }
 
-// Exits with work in the queue. The device must drop the work, and free its channel.
+// Exits while work is queued. The device must drop that work, and free its channel.
 static void leave_work(void)
 {
 	open_device();
