@@ -1,9 +1,10 @@
-// Kernels of the corpus: asynchronous copies to shared memory: a pipeline, and an mbarrier.
+// Kernels of the corpus that copy to shared memory asynchronously: a pipeline of copies, and copies that signal an
+// mbarrier.
 #include "corpus.cuh"
 
 static __device__ unsigned shared_address(const void *at) { return (unsigned)__cvta_generic_to_shared(at); }
 
-// Keeps four stages of copies under way, sixteen bytes for each thread.
+// Keeps up to four tiles of asynchronous copies in progress. Each thread copies sixteen bytes of a tile.
 KERNEL(copy_pipeline)
 {
 	__shared__ __align__(16) uint4 stage[4][64];
@@ -57,7 +58,7 @@ KERNEL(copy_barrier)
 	out[THREAD] = sum;
 }
 
-// Uses barrier arrivals that return tokens, and polls with test_wait instead of blocking.
+// Uses barrier arrivals that return tokens, and polls the barrier with test_wait instead of blocking.
 KERNEL(barrier_token)
 {
 	__shared__ word64 barrier;

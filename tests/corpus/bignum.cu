@@ -1,7 +1,8 @@
-// Kernels of the corpus: long integers: products over carry chains, Montgomery products, 128 bits, powers.
+// Kernels of the corpus that compute with long integers: products with carries, Montgomery products, 128-bit sums, and
+// powers.
 #include "corpus.cuh"
 
-// Multiplies numbers of 256 bits, which are eight words each.
+// Multiplies numbers of 256 bits. A number has eight words.
 KERNEL(big_multiply)
 {
 	unsigned a[8], b[8], r[16];
@@ -27,7 +28,7 @@ KERNEL(big_multiply)
 		out[16 * THREAD + i] = r[i];
 }
 
-// Adds and subtracts 128-bit integers by chains of four words.
+// Adds and subtracts 128-bit integers with chains of four instructions that pass on the carry.
 KERNEL(big_add)
 {
 	const uint4 x = ((const uint4 *)in)[2 * THREAD], y = ((const uint4 *)in)[2 * THREAD + 1];
@@ -52,7 +53,8 @@ KERNEL(big_add)
 	((ulonglong2 *)out)[4 * THREAD + 3] = make_ulonglong2(low, high);
 }
 
-// Returns x * y / 2^64 modulo `modulus` (Montgomery's reduction). montgomery_power computes x^n modulo 2^64 - 2^32 + 1.
+// Returns x * y / 2^64 modulo `modulus` (Montgomery's reduction). The kernel montgomery_power uses it to compute powers
+// modulo 2^64 - 2^32 + 1.
 static __device__ word64 montgomery(word64 x, word64 y, word64 modulus, word64 negative_inverse)
 {
 	word64 low = x * y, high = __umul64hi(x, y), m = low * negative_inverse;
@@ -71,7 +73,7 @@ KERNEL(montgomery_power)
 	for (int i = 0; i < 6; i++)
 		inverse *= 2 - modulus * inverse;
 	word64 one = (word64)-1 % modulus + 1, square = one;
-	for (int i = 0; i < 64; i++) { // computes 2^128 modulo the modulus by doubling
+	for (int i = 0; i < 64; i++) { // doubles 64 times, to compute 2^128 modulo the modulus
 		bool over = square >> 63;
 		square <<= 1;
 		if (over || square >= modulus)

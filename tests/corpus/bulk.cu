@@ -1,5 +1,5 @@
-// Kernels of the corpus: bulk copies with the toolkit's barriers: tiles are copied to shared memory, changed there, and
-// copied back.
+// Kernels of the corpus that make bulk copies with the toolkit's barriers: they copy tiles to shared memory, change
+// them there, and copy them back.
 #include <cuda/barrier>
 #include <cuda/ptx>
 

@@ -4,8 +4,7 @@
 #define NO_WORK 0
 #define EXACT CORPUS_DIGEST, 0
 
-// Defines a case. The fields are: name = kernel, grid, block, n, steps, input, words in, out, scratch, mode and
-// tolerance, …
+// Defines a case with the fields of struct corpus_case in their order. The name is also that of the case's only kernel.
 #define CASE(file, name, ...)                    \
 	{                                        \
 #name, #file, #name, __VA_ARGS__ \

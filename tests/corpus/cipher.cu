@@ -11,7 +11,8 @@ static __device__ unsigned multiply_field(unsigned x, unsigned y)
 	return product;
 }
 
-// The block computes the substitution box: the inverse in the field, then an affine map.
+// Computes the substitution box of AES, with all threads of the block. Each element is an inverse in the field, and
+// then an affine map of it.
 static __device__ void make_box(byte *box)
 {
 	for (unsigned i = threadIdx.x; i < 256; i += blockDim.x) {

@@ -1,5 +1,5 @@
-// Kernels of the corpus: clusters with cooperative groups: a histogram in the shared memory of four blocks, and a sum
-// that is passed around.
+// Kernels of the corpus that use clusters with cooperative groups: a histogram in the shared memory of four blocks, and
+// a sum that the blocks pass around.
 #include <cooperative_groups.h>
 
 #include "corpus.cuh"
@@ -10,7 +10,8 @@ namespace cg = cooperative_groups;
 	extern "C" __global__ void __cluster_dims__(4, 1, 1)                                                           \
 		name(const unsigned *in, unsigned *out, unsigned *work, unsigned n, unsigned step)
 
-// 256 bins, 64 in each block. Every block counts its part of the input in the bins of all four.
+// Counts in 256 bins, of which each of the four blocks has 64 in its shared memory. Each block counts its part of the
+// input in the bins of all blocks.
 CLUSTERED(cluster_histogram)
 {
 	__shared__ unsigned bins[64];
@@ -31,7 +32,7 @@ CLUSTERED(cluster_histogram)
 		out[256] = groups;
 }
 
-// Each block passes a word to its neighbour, once for each block of the cluster.
+// Each thread passes a word to the same thread of the next block, as many times as the cluster has blocks.
 CLUSTERED(cluster_ring)
 {
 	__shared__ unsigned slots[2][128];

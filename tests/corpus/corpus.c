@@ -136,8 +136,8 @@ static void run_recorded(const struct corpus_case *one, const struct options *op
 	options->times ? printf(" (%.1f ms)\n", (now() - start) * 1e3) : printf("\n");
 }
 
-// Runs a case that has a reference on the host. Such a case is compared also while others are recorded, and is never
-// recorded itself.
+// Runs a case whose expected output is computed on the host. With --record, such a case is compared as well, and is not
+// recorded.
 static void run_with_reference(const struct corpus_case *one, const struct options *options, CUdevice device,
 			       struct tally *tally)
 {

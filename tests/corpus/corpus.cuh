@@ -1,6 +1,7 @@
-// Declares the parameters of every kernel of the corpus: seeded input, zeroed output and scratch memory, a size, and
-// the number of the launch. Kernels are compiled without contraction of products and sums, so that a compiler does not
-// choose other roundings: they call fmaf and fma explicitly.
+// Declares the parameters that every kernel of the corpus has: input from a seed, zeroed output and scratch memory, a
+// size, and the number of the launch.
+// Kernels are compiled without the contraction of products and sums to fused operations, since compilers would choose
+// different roundings. Where a kernel needs a fused operation, it calls fmaf or fma.
 #pragma once
 
 #define KERNEL(name)                                                                                                   \

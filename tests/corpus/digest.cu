@@ -1,4 +1,4 @@
-// Kernels of the corpus: SHA-256, SHA-1, MD5 and CRC-32, a message of 64 bytes for each thread.
+// Kernels of the corpus that compute SHA-256, SHA-1, MD5 and CRC-32. Each thread has a message of 64 bytes.
 #include "corpus.cuh"
 
 static __constant__ unsigned sha256_key[64] = {
@@ -73,7 +73,7 @@ KERNEL(sha1)
 
 KERNEL(md5)
 {
-	// The integer parts of 2^32 |sin(i + 1)|.
+	// Key i is the integer part of 2^32 |sin(i + 1)|.
 	static const unsigned keys[64] = {
 		0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee, 0xf57c0faf, 0x4787c62a, 0xa8304613, 0xfd469501,
 		0x698098d8, 0x8b44f7af, 0xffff5bb1, 0x895cd7be, 0x6b901122, 0xfd987193, 0xa679438e, 0x49b40821,

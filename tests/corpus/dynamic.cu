@@ -1,10 +1,11 @@
-// Kernels of the corpus: tables and texts: edit distance, alignment, knapsack, base64, run lengths, matches.
+// Kernels of the corpus that work with tables and texts: edit distance, alignment, knapsack, base64, run lengths, and
+// matches.
 #include "corpus.cuh"
 
-// Returns letter i of a text over an alphabet of four.
+// Returns letter i of a text over an alphabet of four letters, which takes two bits for each letter.
 static __device__ unsigned letter(const unsigned *in, unsigned i) { return in[i / 16] >> 2 * (i % 16) & 3; }
 
-// One block computes the anti-diagonals of the table, for two texts of 64 letters.
+// Computes the edit distance of two texts of 64 letters in one block. The block fills the table by its anti-diagonals.
 KERNEL(edit_distance)
 {
 	__shared__ unsigned row[3][65];
@@ -27,7 +28,7 @@ KERNEL(edit_distance)
 		out[blockIdx.x] = row[128 % 3][64];
 }
 
-// Computes the scores of Needleman and Wunsch; each thread has its table in local memory.
+// Computes the scores of Needleman and Wunsch. Each thread has a table of its own in local memory.
 KERNEL(alignment)
 {
 	short score[33];
@@ -49,7 +50,7 @@ KERNEL(alignment)
 
 extern __shared__ unsigned dynamic_words[];
 
-// The two rows of the table are in dynamic shared memory.
+// Solves a knapsack problem. The kernel keeps two rows of its table in dynamic shared memory.
 KERNEL(knapsack)
 {
 	unsigned *now = dynamic_words, *last = dynamic_words + n;
@@ -81,7 +82,8 @@ KERNEL(base64)
 	((char4 *)out)[THREAD] = text;
 }
 
-// Counts the heads of runs with a ballot. Each head writes its letter and the length of its run.
+// Finds runs of equal letters. The threads whose letter begins a run number the runs with a ballot, and write the
+// letter and the length.
 KERNEL(run_length)
 {
 	__shared__ unsigned counts[8];
@@ -102,7 +104,7 @@ KERNEL(run_length)
 	}
 }
 
-// Finds the longest earlier match of each position, as an LZ77 compressor does.
+// Finds, for each position, the longest match with earlier text, as an LZ77 compressor does.
 KERNEL(longest_match)
 {
 	unsigned at = THREAD, best = 0, where = 0;
@@ -129,7 +131,7 @@ struct parameters {
 	} inner[3];
 };
 
-// The parameter is a structure by value, which the host fills as `parameters`.
+// The parameter is a structure that is passed by value. run.c declares the same structure.
 extern "C" __global__ void by_value(struct parameters p)
 {
 	unsigned x = p.in[THREAD] + p.table[THREAD % 6] + p.inner[THREAD % 3].letter;

@@ -1,5 +1,6 @@
-// Executes single instructions on every pair of edge values. The words of out are in groups of THREADS, one group for
-// each instruction.
+// Kernels of the corpus that execute single instructions on pairs of edge values, such as infinities, NaNs and the
+// largest numbers. The output has THREADS words for the first instruction, then THREADS words for the next one, and so
+// on.
 #include "corpus.cuh"
 
 typedef unsigned short half_word;
@@ -7,7 +8,7 @@ typedef unsigned short half_word;
 #define PUT(value) ((unsigned *)out)[THREADS * at++ + THREAD] = (value)
 #define PUT64(value) ((word64 *)out)[THREADS * at++ + THREAD] = (value)
 
-// Sets x, y and z to three of the n edge values.
+// Sets x, y and z to three of the n edge values. Together, the threads use every pair of x and y.
 #define TAKE(T)                                                                                                        \
 	const T *edge = (const T *)in;                                                                                 \
 	T x = edge[THREAD % n], y = edge[THREAD / n % n], z = edge[(THREAD * 7 + THREAD / n) % n];                     \
@@ -186,7 +187,7 @@ KERNEL(edge_convert_integer)
 #define I_2(op) { unsigned r; asm(op " %0, %1, %2;" : "=r"(r) : "r"(x), "r"(y)); PUT(r); }
 #define I_3(op) { unsigned r; asm(op " %0, %1, %2, %3;" : "=r"(r) : "r"(x), "r"(y), "r"(z)); PUT(r); }
 
-// Divisions by zero are not here: their results are unspecified.
+// Integers are never divided by zero here, because the results are unspecified.
 KERNEL(edge_integer)
 {
 	TAKE(unsigned);
@@ -208,8 +209,8 @@ KERNEL(edge_integer)
 	RAW_32("lop3.b32 %0, %1, %2, %3, 0x6d;", "r"(x), "r"(y), "r"(z))
 }
 
-// Passes NaNs of every kind to every kind of instruction. These cases are few, so the results are recorded as words,
-// not as digests.
+// Passes NaNs of every kind to every kind of instruction. The results are few, so they are recorded as words instead of
+// digests.
 KERNEL(edge_nan)
 {
 	unsigned i = THREAD, at = 0;
@@ -235,10 +236,10 @@ KERNEL(edge_nan)
 	}
 }
 
-// Cases whose results the documents leave open: flushing at the border, which NaN is kept, division by zero, and
-// special values of the approximate functions. The assembler reorders commutative sources (a constant is never the
-// first source of a product; in max an earlier value is first). The sources are written in that order here, so that the
-// record shows only what the hardware chooses.
+// Executes instructions whose results the PTX manual leaves open: flushing numbers at the border to the subnormal ones,
+// which NaN is kept, division by zero, and special values of the approximate functions.
+// The assembler reorders commutative sources (a constant is never the first source of a product; in max an earlier
+// value is first). The sources are written in that order here, so that the record shows only what the hardware chooses.
 KERNEL(edge_choices)
 {
 	unsigned i = THREAD, at = 0;
@@ -264,8 +265,8 @@ KERNEL(edge_choices)
 	RAW_F64("cvt.rni.f64.f64 %0, %1;", "d"(q)) RAW_F64("rcp.rn.f64 %0, %1;", "d"(q))
 	RAW_F64("rsqrt.approx.f64 %0, %1;", "d"(q))
 	x = __uint_as_float(special_32[i]), y = x;
-	// Results are compared exactly, except those for -1: sin, cos and tanh are only approximate there, and
-	// functions_approximate compares them with a tolerance.
+	// The results for the first three values are compared exactly. For the last one, -1, sin, cos and tanh are only
+	// approximate, and functions_approximate compares them with a tolerance.
 	unsigned exact = i < 3 ? 0xffffffff : 0;
 	F32_1("rcp.approx.f32") F32_1("rcp.approx.ftz.f32") F32_1("rsqrt.approx.f32") F32_1("rsqrt.approx.ftz.f32")
 	F32_1("sqrt.approx.f32") F32_1("sqrt.approx.ftz.f32") F32_SOME("sin.approx.f32", exact)
@@ -293,14 +294,15 @@ KERNEL(edge_choices)
 	TO_32("cvt.rzi.s32.bf16", "h") }
 }
 
-// More cases like those of edge_choices: the first and third NaN of fma, sums that cancel at the border, quotients that
-// are rounded up to the border, and NaNs in instructions that write only high words.
+// Executes further instructions as edge_choices does: NaNs as first and third source of fma, sums that cancel at the
+// border to the subnormal numbers, quotients that are rounded up to that border, and NaNs in instructions that write
+// only high words.
 KERNEL(edge_open)
 {
 	unsigned i = THREAD, at = 0;
 	word64 nan_64[4] = {0x7ff8000000000111, 0xfff0000000000222, 0x3ff0000000000000, 0xbff0000000000000};
 	double p = __longlong_as_double(nan_64[i] + step), q = __longlong_as_double(nan_64[i ^ 1] + step);
-	// The assembler makes the constant the second source, so p and q, the NaNs, are the other two.
+	// The assembler makes the constant the second source. So the NaNs p and q are the third and the first one.
 	RAW_F64("fma.rn.f64 %0, %1, %2, %3;", "d"(q), "d"(2.0), "d"(p))
 	RAW_F64("rcp.approx.ftz.f64 %0, %1;", "d"(p)) RAW_F64("rsqrt.approx.ftz.f64 %0, %1;", "d"(p))
 	RAW_F64("rsqrt.approx.f64 %0, %1;", "d"(p))

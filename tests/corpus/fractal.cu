@@ -1,4 +1,5 @@
-// Kernels of the corpus: the Mandelbrot set in f32 and in fixed point; Collatz: loops of every length in a warp.
+// Kernels of the corpus with loops that differ in length within a warp: the Mandelbrot set in f32 and in fixed point,
+// and the Collatz sequence.
 #include "corpus.cuh"
 
 KERNEL(mandelbrot)

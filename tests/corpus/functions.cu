@@ -1,4 +1,5 @@
-// Kernels of the corpus: the mathematical functions: f64 and f32 by libdevice, the approximate ones of f32.
+// Kernels of the corpus that compute mathematical functions: those of libdevice in f64 and f32, and the approximate
+// instructions in f32.
 #include "corpus.cuh"
 
 KERNEL(functions_f64)
@@ -10,7 +11,7 @@ KERNEL(functions_f64)
 	r[11] = 1 / x, r[12] = x / y, r[13] = ldexp(x, 40), r[14] = rint(x * 5), r[15] = hypot(x, y);
 }
 
-// Functions that use approximations, accurate to a few units in the last place.
+// These functions use approximations in f64, so they are accurate only to a few units in the last place.
 KERNEL(functions_f64_loose)
 {
 	double x = ((const double *)in)[THREAD] * 4, y = fabs(x) + 0.1, *r = (double *)out + 8 * THREAD;
@@ -28,7 +29,7 @@ KERNEL(functions_f32)
 	r[12] = __fadd_rz(x, 1e-7f), r[13] = __fmul_ru(x, y), r[14] = __fdiv_rd(x, y), r[15] = __fsqrt_ru(y);
 }
 
-// Functions that use reciprocals or powers, which the hardware approximates.
+// These functions use reciprocals or powers, which the hardware approximates.
 KERNEL(functions_f32_loose)
 {
 	float x = ((const float *)in)[THREAD] * 4, y = fabsf(x) + 0.1f, *r = (float *)out + 8 * THREAD;

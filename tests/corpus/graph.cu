@@ -1,5 +1,6 @@
-// Kernels of the corpus: sparse matrix by vector, breadth-first search, components, all shortest paths. A hash defines
-// the graph: vertex v has edges to v / 2 and to three others.
+// Kernels of the corpus that work on sparse matrices and graphs: a matrix by a vector, breadth-first search,
+// components, and all shortest paths. A hash defines the graph: vertex v has edges to v / 2 and to three other
+// vertices.
 #include "corpus.cuh"
 
 static __device__ unsigned neighbour(const unsigned *in, unsigned v, unsigned k, unsigned n)
@@ -7,7 +8,8 @@ static __device__ unsigned neighbour(const unsigned *in, unsigned v, unsigned k,
 	return k == 0 ? v / 2 : (in[v] * (2 * k + 1) + v * 7 + k) >> 3 & (n - 1);
 }
 
-// One warp computes row r, which has r % 9 entries from 4 * r on.
+// Multiplies a sparse matrix by a vector. One warp computes each row. Row r has r % 41 entries, and a formula gives
+// their columns.
 KERNEL(sparse_product)
 {
 	const double *value = (const double *)in;
@@ -24,7 +26,8 @@ KERNEL(sparse_product)
 		((double *)out)[row] = sum;
 }
 
-// Computes the distance of each vertex from the first one. out is the distance + 1, or 0 if the vertex is not reached.
+// Finds the distance of each vertex from the last one. The output is the distance + 1, or 0 if the vertex was not
+// reached.
 KERNEL(breadth_first)
 {
 	unsigned v = THREAD;
@@ -45,8 +48,8 @@ static __device__ unsigned root(volatile unsigned *parent, unsigned v)
 	return v;
 }
 
-// Finds components. Each launch does one of three steps: makes each vertex its own parent, hooks the larger root under
-// the smaller one, or flattens the trees.
+// Finds the connected components of the graph in three launches. The first makes each vertex its own parent. The second
+// hooks larger roots under smaller ones. The third makes the root the parent of each vertex.
 KERNEL(components)
 {
 	unsigned v = THREAD;

@@ -1,10 +1,11 @@
-// Kernels of the corpus: f16 and bf16: a dot product of pairs, axpy, a softmax-like row, all conversions of f16.
+// Kernels of the corpus that compute in f16 and bf16: a dot product of pairs, axpy, a row like that of a softmax, and
+// all conversions of f16.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include "corpus.cuh"
 
-// Converts bytes of the input to small numbers, so that no sum overflows.
+// Converts two bytes of the input to two numbers that are so small that no sum overflows.
 static __device__ __half2 two_bytes(unsigned x, float scale, float shift)
 {
 	return __floats2half2_rn((x & 255) * scale - shift, (x >> 8 & 255) * scale - shift);
@@ -35,7 +36,7 @@ KERNEL(bfloat_axpy)
 	((__nv_bfloat162 *)out)[4 * THREAD + 3] = __hmax2(x, __hsub2_rn(y, x));
 }
 
-// Converts every f16 value: each thread converts 64.
+// Converts every f16 value to other types. Each thread converts 64 values.
 KERNEL(half_conversions)
 {
 	unsigned digest = 0;

@@ -1,4 +1,4 @@
-// Kernels of the corpus: counts of bytes, in global and in shared memory.
+// Kernels of the corpus that count how often each byte occurs, in global and in shared memory.
 #include "corpus.cuh"
 
 KERNEL(histogram_global)

@@ -1,11 +1,11 @@
-// Kernels of the corpus: threads that wait for each other: a ticket lock within a warp and across blocks, a spin lock
-// by compare-and-swap, a producer and a consumer in one warp, grid barriers.
+// Kernels of the corpus whose threads wait for each other: a ticket lock in a warp and across blocks, a spin lock by
+// compare-and-swap, a producer and a consumer in one warp, and grid barriers.
 #include <cooperative_groups.h>
 
 #include "corpus.cuh"
 
-// Uses a lock with tickets. `work` contains the next ticket and the ticket that is served; only the lock protects
-// out[0].
+// Uses a lock with tickets. work[0] is the next free ticket, and work[1] the ticket whose thread has the lock. Nothing
+// but the lock protects out[0].
 KERNEL(ticket_lock)
 {
 	volatile unsigned *serving = work + 1, *shared_value = out;
@@ -33,7 +33,7 @@ KERNEL(spin_lock)
 	}
 }
 
-// Odd lanes wait for the values of their even neighbours.
+// Each thread in an odd lane waits for values from its neighbour in the even lane.
 KERNEL(hand_over)
 {
 	volatile unsigned *mail = work + 2 * (THREAD / 2);

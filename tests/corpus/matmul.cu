@@ -1,4 +1,4 @@
-// Kernels of the corpus: tiled matrix products in f32, f64, and bytes with dp4a.
+// Kernels of the corpus that multiply matrices in tiles: in f32, in f64, and bytes with the instruction dp4a.
 #include "corpus.cuh"
 
 template <typename T> static __device__ void multiply(const T *a, const T *b, T *c, unsigned n)
@@ -21,7 +21,7 @@ template <typename T> static __device__ void multiply(const T *a, const T *b, T 
 KERNEL(matmul_f32) { multiply((const float *)in, (const float *)in + n * n, (float *)out, n); }
 KERNEL(matmul_f64) { multiply((const double *)in, (const double *)in + n * n, (double *)out, n); }
 
-// Multiplies matrices of bytes, four in a word: a by rows, b by columns.
+// Multiplies matrices of bytes, with four bytes in a word. Matrix a is stored by rows, and matrix b by columns.
 KERNEL(matmul_bytes)
 {
 	unsigned row = THREAD / n, column = THREAD % n, words = n / 4;

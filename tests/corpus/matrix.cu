@@ -1,6 +1,6 @@
-// Kernels of the corpus: matrix products with nvcuda::wmma, and with inline ldmatrix and mma.sync. Elements are small
-// integers, so that every order of the sums gives the same bits: in[] has the numbers' bytes, first A, then B by
-// columns.
+// Kernels of the corpus that multiply matrices with nvcuda::wmma, and with inline ldmatrix and mma.sync. All elements
+// are small integers, so that every order of the sums gives the same bits. The input has four bits for each element:
+// first A by rows, then B by columns.
 #include <mma.h>
 
 #include "corpus.cuh"
@@ -13,7 +13,8 @@ static __device__ __forceinline__ int element(const unsigned *in, unsigned matri
 	return MATRIX_ELEMENT(in, matrix, row, k);
 }
 
-// One warp computes each tile of 16 by 16. The tiles of A and B are staged in shared memory.
+// Multiplies matrices of halves. One warp computes each tile of 16 by 16 elements. It copies the tiles of A and B to
+// shared memory first.
 KERNEL(matrix_halves)
 {
 	__shared__ __align__(32) half a[16 * 16], b[16 * 16];
@@ -30,7 +31,8 @@ KERNEL(matrix_halves)
 		__syncwarp();
 		wmma::load_matrix_sync(fa, a, 16);
 		wmma::load_matrix_sync(fb, b, 16);
-		for (unsigned i = 0; i < fa.num_elements; i++) // reads each element, in any layout
+		// doubles each element, whatever the layout of the fragment is
+		for (unsigned i = 0; i < fa.num_elements; i++)
 			fa.x[i] = __hmul(fa.x[i], __int2half_rn(2));
 		wmma::mma_sync(sum, fa, fb, sum);
 		__syncwarp();
@@ -41,7 +43,8 @@ KERNEL(matrix_halves)
 				wmma::mem_row_major);
 }
 
-// Computes one tile for each of the other shapes and types.
+// Multiplies one tile of M by K elements and one of K by N. Other kernels use this function with each of the other
+// shapes and types.
 template <int M, int N, int K, typename T, typename Sum, typename To>
 static __device__ void product(const unsigned *in, Sum *out, To to)
 {
@@ -81,10 +84,10 @@ KERNEL(matrix_doubles)
 	product<8, 8, 4, double, double>(in, (double *)out, [](int x) { return (double)x; });
 }
 
-// One warp computes each 16 by 8 elements: ldmatrix from shared memory, then mma.
+// Multiplies with ldmatrix from shared memory, and then mma. One warp computes each tile of 16 by 8 elements.
 KERNEL(matrix_written_out)
 {
-	__shared__ __align__(16) half a[16 * 16], b[16 * 8]; // B is stored by rows: ldmatrix transposes it
+	__shared__ __align__(16) half a[16 * 16], b[16 * 8]; // B is stored by rows, so ldmatrix must transpose it
 	float d[4] = {0, 0, 0, 0};
 	unsigned lane = threadIdx.x;
 

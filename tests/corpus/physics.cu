@@ -1,4 +1,5 @@
-// Kernels of the corpus: bodies under gravity, Runge-Kutta in f64, the Fourier and cosine transforms, k-means.
+// Kernels of the corpus that simulate and transform: bodies under gravity, Runge-Kutta in f64, the Fourier and the
+// cosine transform, and k-means.
 #include "corpus.cuh"
 
 KERNEL(n_body)
@@ -41,7 +42,8 @@ KERNEL(runge_kutta)
 	((double *)out)[2 * THREAD + 1] = v;
 }
 
-// Transforms 256 points in a block: reverses the bits, then makes eight passes of butterflies.
+// Transforms 256 points in one block with the fast Fourier transform: brings the points into bit-reversed order, then
+// makes eight passes of butterflies.
 KERNEL(fourier)
 {
 	__shared__ float2 point[256];
@@ -65,7 +67,7 @@ KERNEL(fourier)
 	((float2 *)out)[256 * blockIdx.x + at + 128] = point[at + 128];
 }
 
-// Transforms blocks of 8 x 8, first rows, then columns.
+// Makes the cosine transform of blocks of 8 x 8 values, first of the rows, then of the columns.
 KERNEL(cosine_transform)
 {
 	__shared__ float block[8][9], weight[8][8];
@@ -86,8 +88,9 @@ KERNEL(cosine_transform)
 	((float *)out)[64 * blockIdx.x + 8 * y + x] = sum;
 }
 
-// Uses eight centres in fixed point, so that the order of the sums does not matter. One launch assigns the points, the
-// next one moves the centres: work holds x, y and count of each.
+// Makes one step of k-means with eight centres. Coordinates are in fixed point, so that the order of the sums does not
+// matter. The kernel computes the centres from the sums of the step before, assigns each point to its nearest centre,
+// and adds it to the sums of this step. `work` has the sums of x and y, and the count, of each centre.
 KERNEL(k_means)
 {
 	__shared__ int centre[8][2];
@@ -117,7 +120,7 @@ KERNEL(k_means)
 	(void)n;
 }
 
-// Every other launch of k_means clears the sums for the next one.
+// Runs after k_means in each step. Clears the sums into which the next step adds.
 KERNEL(k_means_clear)
 {
 	if (THREAD < 24)

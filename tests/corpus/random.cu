@@ -1,4 +1,5 @@
-// Kernels of the corpus: generators: Philox 4x32-10, xorshift128, PCG64; and pi by the Monte Carlo method.
+// Kernels of the corpus that generate random numbers: Philox 4x32-10, xorshift128, and PCG64; and one that computes pi
+// by the Monte Carlo method.
 #include "corpus.cuh"
 
 KERNEL(philox)

@@ -1,4 +1,4 @@
-// Kernels of the corpus: recursion, calls through pointers, jump tables.
+// Kernels of the corpus that call functions recursively and through pointers, or jump through tables.
 #include "corpus.cuh"
 
 static __device__ __noinline__ unsigned ackermann(unsigned m, unsigned k)
@@ -66,7 +66,8 @@ KERNEL(towers_of_hanoi)
 	((word64 *)out)[2 * THREAD + 1] = t.trace;
 }
 
-// Counts solutions of the eight queens problem; the thread determines the first two rows.
+// Counts the solutions of the eight queens problem for given queens in the first two rows. The number of the thread
+// determines these two queens.
 static __device__ __noinline__ unsigned queens(unsigned columns, unsigned left, unsigned right)
 {
 	if (columns == 255)
@@ -105,7 +106,7 @@ KERNEL(function_pointers)
 	out[THREAD] = x;
 }
 
-// Interprets bytecode: a switch over many cases becomes a jump table.
+// Interprets bytecode with a switch over many cases, which becomes a jump table.
 KERNEL(bytecode)
 {
 	unsigned a = THREAD, b = in[THREAD], sum = 0;

@@ -1,4 +1,5 @@
-// Kernels of the corpus: sums: over shared memory, over shuffles, by one instruction per warp, in f32 with atomics.
+// Kernels of the corpus that compute sums: in shared memory, with shuffles, with one instruction for each warp, and in
+// f32 with atomics.
 #include "corpus.cuh"
 
 KERNEL(reduce_shared)
@@ -57,7 +58,7 @@ KERNEL(reduce_redux)
 	}
 }
 
-// Adds with atomics, so the additions may have any order.
+// Adds with atomic operations, so the order of the additions differs from run to run.
 KERNEL(reduce_float_atomic)
 {
 	float sum = 0;

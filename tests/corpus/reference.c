@@ -1,4 +1,4 @@
-// Computes on the host the results of kernels that do not depend on the machine.
+// Computes on the host the expected outputs of kernels whose results are the same on every machine.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,8 @@
-// Computes on the host the results of cluster.cu.
+// Computes on the host the expected outputs of cluster.cu.
 #include "corpus.h"
 
-// BLOCKS of a cluster, THREADS of a block, WORDS of the histogram's input
+// BLOCKS is the number of blocks of a cluster, THREADS of threads of a block, and WORDS of words of the histogram's
+// input.
 enum { BLOCKS = 4, THREADS = 128, WORDS = 4096 };
 
 void corpus_cluster_histogram(const uint32_t *in, uint32_t *out, size_t threads)

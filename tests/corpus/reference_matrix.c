@@ -1,4 +1,5 @@
-// Computes on the host the results of matrix.cu: sums of small integers, exact in every type.
+// Computes on the host the expected outputs of matrix.cu. They are sums of small integers, which every type represents
+// exactly.
 #include <string.h>
 
 #include "corpus.h"
@@ -13,7 +14,8 @@ static int compute_element(const uint32_t *in, unsigned row, unsigned column, un
 	return sum;
 }
 
-// Computes a product of one tile, by rows. A half represents integers up to 2048 exactly.
+// Computes the product of one tile, and stores it by rows. Halves represent the results exactly, because these are
+// integers below 2048.
 static void put_integers(const uint32_t *in, unsigned m, unsigned n, unsigned depth, uint32_t *out)
 {
 	for (unsigned i = 0; i < m * n; i++)

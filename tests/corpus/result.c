@@ -12,7 +12,9 @@ enum { MODES = sizeof mode_names / sizeof *mode_names };
 
 static uint64_t compute_digest(const uint32_t *words, size_t count)
 {
-	uint64_t value = 14695981039346656037u; // the initial value of FNV-1a; the final value is mixed once more
+	// this is the initial value of the hash FNV-1a, but here each step takes a word instead of a byte, and the last
+	// value is mixed once more
+	uint64_t value = 14695981039346656037u;
 
 	for (size_t i = 0; i < count; i++)
 		value = (value ^ words[i]) * 1099511628211u;
@@ -41,7 +43,8 @@ void corpus_result_finish(struct corpus_result *result)
 	free(result->values);
 }
 
-// Maps floats to integers of the same order, so that neighbours differ by one.
+// Maps the bits of a floating-point number to an integer. The integers have the same order as the numbers, and
+// neighbouring numbers differ by one.
 static int64_t order_key(uint64_t bits, unsigned width)
 {
 	uint64_t sign = (uint64_t)1 << (width - 1);

@@ -62,7 +62,7 @@ static char *read_whole(const char *path, size_t *ret_length)
 	return text;
 }
 
-// The modules of the context: one for each file.
+// The modules that are loaded in the context, one for each file of PTX.
 static struct {
 	char name[32];
 	CUmodule module;
@@ -100,7 +100,7 @@ static int load_module(const struct corpus_directories *where, const char *name,
 	return 0;
 }
 
-// The layout of struct parameters in dynamic.cu.
+// This structure must have the layout of `struct parameters` in dynamic.cu.
 struct parameters {
 	CUdeviceptr in, out, work;
 	unsigned n, step;
@@ -251,7 +251,7 @@ int corpus_run(const struct corpus_case *one, const struct corpus_directories *w
 		return fail("out of memory");
 	int failed = run_in_context(where, one, host, ret_result);
 	free(host);
-	if (failed) { // a fault makes the context unusable: the next case gets a new one
+	if (failed) { // a fault makes the context unusable, so the next case gets a new context
 		CUcontext context;
 		cuDevicePrimaryCtxReset(device);
 		cuDevicePrimaryCtxRelease(device);

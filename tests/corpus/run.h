@@ -7,7 +7,7 @@
 
 struct corpus_directories {
 	const char *ptx;
-	const char *keep; // directory for complete outputs; may be NULL
+	const char *keep; // the directory into which complete outputs are written; NULL: they are not written
 };
 
 // Runs the case. Returns 0, or 1 with the reason in corpus_problem(). After a failure, a new context has replaced the

@@ -1,4 +1,4 @@
-// Kernels of the corpus: inclusive prefix sums: of a block, and of a grid by decoupled look-back.
+// Kernels of the corpus that compute inclusive prefix sums: of a block, and of a grid by decoupled look-back.
 #include "corpus.cuh"
 
 static __device__ unsigned scan_warp(unsigned x)
@@ -37,7 +37,8 @@ KERNEL(scan_inclusive)
 		out[i] = x;
 }
 
-// work[0] is the number of the next tile. Behind it is a word for each tile: two flag bits above a 62-bit sum.
+// work[0] is the number of the next tile. A 64-bit word for each tile follows. Its upper two bits are a flag, and the
+// others a sum.
 #define PARTIAL (1ull << 62)
 #define COMPLETE (2ull << 62)
 #define FLAGS (3ull << 62)

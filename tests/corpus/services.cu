@@ -1,4 +1,4 @@
-// Kernels of the corpus: services of the driver for kernels: printf, the heap, assert; and memory on the stack.
+// Kernels of the corpus that use services of the driver (printf, the heap, assert) and memory on the stack.
 #include <assert.h>
 #include <stdio.h>
 

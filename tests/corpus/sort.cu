@@ -1,4 +1,5 @@
-// Kernels of the corpus: sorts: bitonic in shared memory, radix with ballots, merge by steps over global memory.
+// Kernels of the corpus that sort: bitonic in shared memory, radix sort with ballots, and merge sort by steps in global
+// memory.
 #include "corpus.cuh"
 
 KERNEL(sort_bitonic)
@@ -24,7 +25,8 @@ KERNEL(sort_bitonic)
 		out[blockIdx.x * 512 + i] = key[i];
 }
 
-// Sorts 256 keys in one block by a stable split for each bit.
+// Sorts 256 keys in one block: for each bit of the keys, splits them into two groups, in which their order stays the
+// same.
 KERNEL(sort_radix)
 {
 	__shared__ unsigned key[2][256], zeros[8];
@@ -51,7 +53,7 @@ KERNEL(sort_radix)
 	out[blockIdx.x * 256 + at] = key[side][at];
 }
 
-// Launch `step` merges runs of 2^step, alternately to out and to work.
+// Merges runs of 2^step elements. The steps write alternately to `out` and to `work`.
 KERNEL(sort_merge)
 {
 	unsigned run = 1u << step, first = THREAD * 2 * run;

@@ -1,4 +1,4 @@
-// Kernels of the corpus: Keccak-f[1600], BLAKE3's compression of a chunk, and SipHash.
+// Kernels of the corpus that hash: Keccak-f[1600], BLAKE3's compression of a chunk, and SipHash.
 #include "corpus.cuh"
 
 static __constant__ word64 keccak_round[24] = {
@@ -57,7 +57,7 @@ static __device__ __forceinline__ void blake_mix(unsigned *s, int a, int b, int 
 	s[b] = rotate_right(s[b] ^ s[c], 7);
 }
 
-// Each thread compresses a chunk of two blocks.
+// Compresses a chunk of two blocks in each thread.
 KERNEL(blake3)
 {
 	unsigned chain[8];

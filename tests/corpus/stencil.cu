@@ -1,4 +1,4 @@
-// Kernels of the corpus: stencils of one, two and three dimensions; the game of life.
+// Kernels of the corpus that compute stencils of one, two and three dimensions, and the game of life.
 #include "corpus.cuh"
 
 KERNEL(stencil_1d)
@@ -19,7 +19,7 @@ KERNEL(stencil_1d)
 	((float *)out)[i] = sum;
 }
 
-// Makes Jacobi steps, alternately from out to work and from work to out.
+// Makes one step of Jacobi's method. The steps read alternately from `out` and `work`, and write to the other one.
 KERNEL(stencil_2d)
 {
 	unsigned x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
@@ -44,7 +44,8 @@ KERNEL(stencil_3d)
 	((float *)out)[i] = fmaf(-6.0f, u[i], left + right + front + back + under + over);
 }
 
-// A word contains 32 cells of a row: bitwise adders count neighbours.
+// Makes a step of the game of life. A word contains 32 cells of a row, and bitwise adders count the neighbours of all
+// of them at once.
 KERNEL(game_of_life)
 {
 	__shared__ unsigned board[64];

@@ -1,4 +1,5 @@
-// Kernels of the corpus: votes, matches, shuffles of every kind, divergent warps, byte and half-word SIMD.
+// Kernels of the corpus that use warp operations: votes, matches, shuffles of every kind, divergent warps, and SIMD on
+// bytes and half-words.
 #include "corpus.cuh"
 
 KERNEL(votes)
@@ -35,7 +36,7 @@ KERNEL(shuffles)
 	((word64 *)out)[2 * THREAD + 1] = wide ^ (word64)__double_as_longlong(real);
 }
 
-// Runs every intrinsic on bytes and half-words that compiles to an instruction sequence of its own.
+// Calls every intrinsic on bytes and half-words that compiles to a sequence of instructions of its own.
 KERNEL(simd_bytes)
 {
 	unsigned a = in[2 * THREAD], b = in[2 * THREAD + 1], *r = out + 32 * THREAD;

@@ -1,11 +1,11 @@
-// Kernels of the corpus: integers of 128 bits: division and remainder as nvcc compiles them, and the flags of the carry
-// chains below.
+// Kernels of the corpus that compute with 128-bit integers: division and remainder as nvcc compiles them, and the carry
+// flags that such code uses.
 #include "corpus.cuh"
 
 #define WIDE_FUNCTION static __device__
 #include "wide.h"
 
-#ifndef __clang__ // clang 14 lacks this division
+#ifndef __clang__ // clang 14 cannot compile this division
 KERNEL(wide_division)
 {
 	const struct wide_operands o = wide_operands_take(in + 8 * THREAD);
@@ -17,7 +17,8 @@ KERNEL(wide_division)
 }
 #endif
 
-// Reads the flag by each of the four instructions, for both old values of the flag.
+// Executes each instruction that writes the carry flag, for both old values of the flag. Then reads the flag with four
+// kinds of instructions.
 KERNEL(carry_flags)
 {
 	const word64 *edge = (const word64 *)in;

@@ -9,7 +9,7 @@ typedef __int128 signed_wide;
 #define WIDE_FUNCTION static inline
 #endif
 
-// Operands of a division: no divisor is 0, and no signed quotient overflows.
+// The operands of divisions. No divisor is 0, and no signed quotient overflows.
 struct wide_operands {
 	wide a, b;
 	signed_wide sa, sb;
@@ -17,7 +17,7 @@ struct wide_operands {
 	unsigned d;
 };
 
-// Makes a number from 128 random bits: of any magnitude, or near the limit of one magnitude.
+// Makes a number from 128 random bits. Depending on the bits, it has any magnitude, or is near a power of two.
 WIDE_FUNCTION wide wide_number(const unsigned *random)
 {
 	wide bits = (wide)((unsigned long long)random[3] << 32 | random[2]) << 64 |
@@ -92,8 +92,9 @@ WIDE_FUNCTION struct wide_operands wide_operands_take(const unsigned random[8])
 	X(o.sa % -(signed_wide)WIDE_CONSTANT)
 enum { WIDE_DIVISION_COUNT = 28 };
 
-// Instructions that write the carry flag: results and new flags for operands x, y, z and the old flag f. The flag of a
-// subtraction is 1 if there is no borrow. T, S: the unsigned and the signed type of this width.
+// Lists instructions that write the carry flag. Each row has the instruction and the new flag, for the operands x, y, z
+// and the old flag f. A subtraction sets the flag if there is no borrow. T and S are the unsigned and the signed type
+// with this number of bits.
 #define CARRY_FLAGS(X, T, S, bits)                                                                                \
 	X(T, bits, "add.cc.u" #bits " t, x, y;", ((wide)x + y) >> bits)                                           \
 	X(T, bits, "addc.cc.u" #bits " t, x, y;", ((wide)x + y + f) >> bits)                                      \
