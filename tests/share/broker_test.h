@@ -117,7 +117,8 @@ static inline enum vg_publication_state lease_state(struct vg_share_lease *lease
 	return view.state;
 }
 
-// Returns the number of listed publications with that name. *ret_leases, ret_state: leases and state of the last one.
+// Returns the number of listed publications with that name. Stores the number of leases and the state of the last one
+// in *ret_leases and ret_state.
 static inline int listed(const char *name, unsigned *ret_leases, char ret_state[16])
 {
 	struct vg_publication_list *list;
@@ -137,7 +138,8 @@ static inline int listed(const char *name, unsigned *ret_leases, char ret_state[
 	return rows;
 }
 
-// Waits until so many publications are listed: the daemon handles the end of a process with a delay.
+// Waits until that many publications are listed with the name. The daemon notices the end of a process only after a
+// moment.
 static inline void await_rows(const char *name, int rows)
 {
 	for (int i = 0; i < 1000 && listed(name, NULL, NULL) != rows; i++)

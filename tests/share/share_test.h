@@ -10,7 +10,7 @@
 
 enum { KIB = 1 << 10, MIB = 1 << 20 };
 
-static struct vg_vram *vram; // context of the first device; each process opens it on first use
+static struct vg_vram *vram; // this process's context for regions of the first device, which is opened on first use
 
 static inline struct vg_vram *open_vram(void)
 {
@@ -28,7 +28,7 @@ static inline struct vg_vram_handle shareable(size_t bytes)
 	return handle;
 }
 
-// Makes an offer of `count` regions of `bytes` each; each region begins with its number.
+// Makes an offer of `count` regions of `bytes` each. Each region begins with its number in the offer.
 static inline struct vg_share_offer *offer_of(size_t count, size_t bytes, int writable,
 					      struct vg_vram_handle *ret_handles)
 {

@@ -95,7 +95,7 @@ TEST(generations_and_withdrawal)
 	CHECK_INT(view.state, VG_PUBLICATION_SUPERSEDED);
 	CHECK_INT(view.generation, 1);
 	CHECK_INT(view.current, 2);
-	// vg_publication_look() has consumed the event, so the descriptor is not readable
+	// vg_share_lease_look() has consumed the event, so the descriptor is not readable any more
 	CHECK_INT(poll(&told, 1, 0), 0);
 	CHECK_INT(state_of(first), VG_PUBLICATION_SUPERSEDED);
 	CHECK_INT(state_of(second), VG_PUBLICATION_CURRENT);
@@ -157,7 +157,7 @@ TEST(open_waits_for_the_fence)
 	CHECK_INT(core_driver->cuLaunchHostFunc(stream->handle, wait_at_gate, NULL), 0);
 	CHECK_INT(pthread_create(&thread, NULL, publish_behind, stream), 0);
 	for (int i = 0; i < 1000 && (status = vg_share_open(node, "fenced", NULL, &lease)) == VG_NOT_FOUND; i++)
-		poll(NULL, 0, 2); // wait until the name is registered
+		poll(NULL, 0, 2); // wait until the other thread's publication has registered its name
 	CHECK_INT(status, VG_NOT_READY);
 	poll(NULL, 0, 50);
 	CHECK_INT(vg_share_open(node, "fenced", NULL, &lease), VG_NOT_READY);
@@ -203,7 +203,7 @@ TEST(revoke_returns_when_readers_close)
 	CHECK_INT(pthread_create(&thread, NULL, let_go_when_asked, lease), 0);
 	uint64_t before = vg_clock_monotonic_ns();
 	OK(vg_share_revoke(node, "asked", &patient, &report));
-	CHECK((vg_clock_monotonic_ns() - before) / 1000000000 < 10); // in seconds; the lease ended before its deadline
+	CHECK((vg_clock_monotonic_ns() - before) / 1000000000 < 10); // the lease ended before its deadline of 10 s
 	CHECK_INT(pthread_join(thread, &done), 0);
 	CHECK(done == lease);
 	CHECK_INT(report->step, VG_REVOKE_ASKED);
@@ -258,17 +258,17 @@ TEST(mappings_survive_a_killed_daemon)
 	OK(vg_vram_write_at(handle, 8, &(uint32_t){77}, 4));
 	OK(vg_vram_read_at(other, 8, &word, 4));
 	CHECK_INT(word, 77);
-	// The next daemon keeps the name free for its publisher.
+	// The next daemon does not let another process publish under the name until its publisher connects again.
 	OK(vg_node_ping(node));
 	REFUSED(vg_share_open(node, "w", NULL, &again), VG_NOT_READY, "has not connected again yet");
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_DETACHED);
-	CHECK_INT(state_of(publication), VG_PUBLICATION_CURRENT); // the publisher publishes the name again
+	CHECK_INT(state_of(publication), VG_PUBLICATION_CURRENT); // this call publishes the name again
 	CHECK_INT(vg_publication_generation(publication), 1);
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_CURRENT);
 	await_leases("w", 1);
 	again = open_lease("w", 0);
 	CHECK_INT(vg_share_lease_generation(again), 1);
-	// The reader's memory is still the same.
+	// The reader still has the memory of generation 1 after a second generation was published.
 	struct vg_vram_handle next;
 	struct vg_publication *second = publish("w", &next);
 	CHECK_INT(vg_publication_generation(second), 2);
@@ -304,7 +304,7 @@ TEST(superseded_generation_is_republished_as_superseded)
 	struct vg_share_lease *lease = open_lease("w", 0);
 	struct vg_publication *second = publish("w", &handles[1]);
 	kill_broker();
-	CHECK_INT(state_of(first), VG_PUBLICATION_SUPERSEDED); // the newer generation has not been published again yet
+	CHECK_INT(state_of(first), VG_PUBLICATION_SUPERSEDED); // also before generation 2 is back
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_SUPERSEDED);
 	CHECK_INT(state_of(second), VG_PUBLICATION_CURRENT);
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_SUPERSEDED);
@@ -317,7 +317,8 @@ TEST(superseded_generation_is_republished_as_superseded)
 	await_rows("w", 0);
 }
 
-// Deletes the broker's key while no daemon runs. Tickets of the old key are invalid then, so the publication is lost.
+// Deletes the broker's key while no daemon runs. The next daemon makes another key and refuses tickets that were made
+// with the old one, so the publication is lost.
 TEST(ticket_of_another_key_is_refused)
 {
 	struct vg_vram_handle handle;
@@ -351,7 +352,7 @@ TEST(revoked_publication_is_not_republished)
 	struct vg_vram_handle handle;
 
 	struct vg_publication *publication = publish("w", &handle);
-	struct vg_share_lease *lease = open_lease("w", 0); // the lease keeps the page of memory
+	struct vg_share_lease *lease = open_lease("w", 0); // the reader has the publication's page mapped
 	revoke_now("w");
 	kill_broker();
 	CHECK_INT(state_of(publication), VG_PUBLICATION_ASKED_BACK);
@@ -363,7 +364,8 @@ TEST(revoked_publication_is_not_republished)
 	OK(vg_vram_free(handle));
 }
 
-// Tests a name whose publisher destroyed the publication while no daemon ran, and is still running.
+// Tests a publisher that destroys its publication while no daemon runs, and continues to run. The next daemon keeps the
+// name for it, so the name must be revoked.
 TEST(name_without_a_returning_publisher_is_revoked)
 {
 	struct vg_vram_handle handle;
@@ -380,7 +382,8 @@ TEST(name_without_a_returning_publisher_is_revoked)
 	CHECK_INT(listed("w", NULL, NULL), 0);
 	REFUSED(vg_share_open(node, "w", NULL, &none), VG_NOT_FOUND, "no publication w");
 	OK(vg_vram_free(handle));
-	// Publishing under that name again would fail.
+	// The name can be published again. If it is revoked before its publisher has connected to the next daemon, the
+	// publisher must learn that.
 	struct vg_publication *late = publish("w", &handle);
 	kill_broker();
 	OK(vg_node_ping(node));
@@ -558,14 +561,15 @@ static void cycle(void)
 	OK(vg_vram_free(handle));
 }
 
-// A sanitizer keeps freed memory mapped.
+// With a sanitizer, freed memory stays mapped, so the mappings are not counted.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { IS_SANITIZED = true };
 #else
 enum { IS_SANITIZED = false };
 #endif
 
-// Runs VIRGATE_CYCLES cycles. The numbers of descriptors and mappings after the first cycles must not grow.
+// Publishes, opens and closes VIRGATE_CYCLES times. After the first cycles, the numbers of descriptors and mappings
+// must not grow any more.
 TEST(repeated_use_leaks_nothing)
 {
 	const char *wanted = getenv("VIRGATE_CYCLES");
@@ -584,12 +588,12 @@ TEST(repeated_use_leaks_nothing)
 		cycle();
 	await_rows("cycle", 0);
 	CHECK_INT(count_descriptors(getpid()), own);
-	// The daemon's threads close descriptors with a delay. There may be fewer now, if a file was open at the first
-	// count.
+	// The daemon's threads close descriptors with a delay. The number may be smaller now, if the daemon had a file
+	// open at the first count.
 	for (int i = 0; i < 1000 && count_descriptors(broker_pid()) > daemon; i++)
 		usleep(10000);
 	CHECK(count_descriptors(broker_pid()) <= daemon);
-	CHECK(IS_SANITIZED || count_lines("/proc/self/maps") <= maps + 2); // the heap may have another mapping
+	CHECK(IS_SANITIZED || count_lines("/proc/self/maps") <= maps + 2); // the heap may have got another mapping
 	CHECK(IS_SANITIZED || count_lines(path) <= daemon_maps + 2);
 	CHECK_INT(free_on(vg_vram_device(open_vram())), device);
 }

@@ -1,5 +1,5 @@
-// Kills a publisher and a reader at each step with SIGKILL. The memory must be freed with the last process that uses
-// it, and no process may hang. The test builds src/share with a hook at each step.
+// Kills a publisher and a reader with SIGKILL at each step of their work. The memory must be freed with the last
+// process that uses it, and no process may hang. For this test, src/share is built with a call of a hook at each step.
 #include "broker_test.h"
 
 #include "share/step.h"
@@ -42,7 +42,8 @@ static bool play_reader(void)
 	return fine && word == 0;
 }
 
-// Runs the role in a child that is killed at step `step`. Returns true if the role has fewer steps and succeeded.
+// Runs the role of a publisher or reader in a child that is killed at step `step`. Returns true if the role ended
+// before that step, and succeeded.
 static bool play_to(bool (*role)(void), int step)
 {
 	int status;
@@ -60,7 +61,7 @@ static bool play_to(bool (*role)(void), int step)
 
 static struct vg_vram_handle held;
 
-// Starts a child with a role. When the role is done, the child waits until `ret_end` is closed.
+// Starts a child that plays a role. When it is done, the child waits until the caller closes *ret_end.
 static pid_t start(void (*role)(void), int *ret_end)
 {
 	uint32_t word = 1;
@@ -95,7 +96,8 @@ static void read_and_wait(void)
 	OK(vg_share_import(open_vram(), vg_share_lease_offer(open_lease("w", 0)), 0, NULL, &held));
 }
 
-// Queries the driver in a child: this process must not use the driver, since it forks again.
+// Queries the driver in a child, because this process must not use the driver: its later children could not use it
+// then.
 static size_t free_memory(void)
 {
 	size_t free = 0;
@@ -161,8 +163,8 @@ TEST(reader_can_be_killed_at_every_step)
 	CHECK(step >= 4);
 }
 
-// A reader keeps the memory of a killed publisher. The memory is freed when the reader ends, in spite of the daemon's
-// descriptor.
+// A reader keeps the memory of a killed publisher. When the reader ends, the memory must be freed, although the daemon
+// still has a descriptor of it.
 TEST(memory_is_freed_with_its_last_process)
 {
 	int publishers_end, readers_end, status;
@@ -189,7 +191,8 @@ TEST(memory_is_freed_with_its_last_process)
 	close(publishers_end);
 }
 
-// Both processes end while no daemon runs: the next daemon finds the page, and must not wait for them.
+// The publisher and the reader end while no daemon runs. The next daemon finds the page of their publication, and must
+// not wait for them.
 TEST(publisher_and_reader_can_end_without_a_daemon)
 {
 	int publishers_end, readers_end, status;
@@ -205,7 +208,7 @@ TEST(publisher_and_reader_can_end_without_a_daemon)
 	CHECK_INT(waitpid(reader, &status, 0), reader);
 	CHECK_INT(status, 0);
 	await_free(before);
-	await_rows("w", 0); // the request starts the next daemon
+	await_rows("w", 0); // this request starts the next daemon
 	publisher = start(publish_and_wait, &readers_end);
 	CHECK_INT(listed("w", NULL, NULL), 1);
 	kill(publisher, SIGKILL);

@@ -39,7 +39,7 @@ static struct share_entry *entries(struct share_packet *packet)
 	return (struct share_entry *)packet->body;
 }
 
-// Fills `sent` with `count` ranges, each with a seal of a different length, and pipes for memory.
+// Fills `sent` with `count` ranges. Each range has a seal of another length, and a pipe in place of memory.
 static void fill(unsigned count)
 {
 	memset(&sent, 0, sizeof sent);
@@ -120,8 +120,8 @@ static size_t packed(char *bytes)
 	return sizeof sent.header + sent.header.size;
 }
 
-// Sends the packet in `sent` unchanged, with `descriptors` descriptors, over both types of socket. Checks that the
-// packet is refused with this text, and that no received descriptor stays open.
+// Sends the packet in `sent` as it is, with `descriptors` descriptors, over both types of socket. Checks that the
+// receiver refuses the packet with this text, and closes all descriptors.
 static void refused(unsigned descriptors, const char *words)
 {
 	static char bytes[sizeof sent.header + SHARE_BODY_MAX];
@@ -314,7 +314,7 @@ static void *slow_reader(void *unused)
 	return NULL;
 }
 
-// A stream socket may accept a packet in pieces: the descriptors must be sent once.
+// A stream socket may accept a packet in pieces. The descriptors must then be sent only with one of them.
 TEST(slow_reader_receives_all)
 {
 	for (unsigned kind = 0; kind < 2; kind++) {
@@ -377,8 +377,8 @@ TEST(unsuitable_descriptors_are_refused)
 	close(datagrams[1]);
 }
 
-// Checks a peer of another user. The user `maker` creates the socket pair, in another process than `checker`:
-// SO_PEERCRED shows the creator.
+// Checks a peer of another user. The user `maker` creates the socket pair in a process of its own, and the user
+// `checker` checks the peer, for which SO_PEERCRED names the creator.
 static enum vg_status peer_check_as(uid_t maker, uid_t checker)
 {
 	int status;
@@ -410,5 +410,5 @@ TEST(peers_of_other_users_are_refused)
 	CHECK_INT(peer_check_as(1001, 1001), VG_OK);
 	CHECK_INT(peer_check_as(1001, 1002), VG_DENIED);
 	CHECK_INT(peer_check_as(0, 1002), VG_OK);
-	CHECK_INT(peer_check_as(1001, 0), VG_DENIED); // root, too, refuses peers that run as other users
+	CHECK_INT(peer_check_as(1001, 0), VG_DENIED); // root must also refuse peers that run as another user
 }

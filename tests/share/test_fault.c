@@ -15,7 +15,7 @@ static enum vg_status make_region(void)
 
 	TRY(vg_vram_open(NULL, &vram));
 	TRY(vg_vram_allocate(vram, 1 << 20, &options, &handle));
-	TRY(vg_vram_write_at(handle, 0, "word", 4)); // the offer waits for the write
+	TRY(vg_vram_write_at(handle, 0, "word", 4)); // later, offering the region waits for this write
 	return vg_share_offer_create(&offer);
 }
 
@@ -76,7 +76,7 @@ TEST(import_survives_each_driver_failure)
 			 "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess");
 }
 
-// Checks the error of an import after an injected driver error, in a child.
+// In a child, makes an import fail by an injected driver error, and checks the status and the text.
 static void import_with(const char *fault, enum vg_status expected, const char *words)
 {
 	int status;
@@ -116,10 +116,10 @@ static void free_with_fault(void)
 	OK(import());
 	CHECK_INT(vg_vram_free(imported), VG_DRIVER);
 	CHECK_INT(vg_last_error()->code, CUDA_ERROR_OPERATING_SYSTEM);
-	CHECK_INT(vg_vram_free(imported), VG_STALE); // the handle is stale in spite of the failure
+	CHECK_INT(vg_vram_free(imported), VG_STALE); // the first call failed, but the handle is stale all the same
 	imported.value = 0;
 	clean();
-	_exit(0); // exits without checks: the driver still has the mapping
+	_exit(0); // skips the checks at exit, because the driver still has the mapping
 }
 
 TEST(import_is_freed_if_unmapping_fails)

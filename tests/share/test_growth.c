@@ -20,7 +20,7 @@ static void cycle(int i)
 	OK(vg_share_offer_create(&offer));
 	OK(vg_share_offer_add(offer, handle, &range));
 	OK(vg_share_offer_add(offer, handle,
-			      &range)); // a region may be added twice: two descriptors of the same memory
+			      &range)); // one region may be added twice, which makes two descriptors of the same memory
 	OK(vg_share_send(ends[0], offer, NULL));
 	vg_share_offer_destroy(offer);
 	OK(vg_share_receive(ends[1], NULL, &received));
@@ -52,7 +52,7 @@ TEST(offers_and_imports_leak_nothing)
 	heap_open();
 	HEAP_STEADY(cycle(i_););
 	CHECK_INT(count_entries("/proc/self/fd"), descriptors);
-	// the heap may grow a little later, too: its break, or the arena of a thread
+	// The heap may also grow a little later, by its break or by an arena for a thread.
 	long more = addresses() - pages;
 	if (more > 64 << 8)
 		FAIL("%ld pages of addresses more than before", more);

@@ -69,7 +69,7 @@ static const char *seal_text(const struct vg_share_range *range, const char *id,
 	return text;
 }
 
-// Describes the range of a region.
+// Returns a description of the region as the range of an offer.
 static struct vg_share_range range_of(struct vg_vram_handle handle)
 {
 	struct vg_share_offer *offer;
@@ -176,7 +176,8 @@ TEST(read_only_import_refuses_writes)
 	vg_share_offer_destroy(received);
 }
 
-// Imports at a free address. A driver may ignore the requested address.
+// Imports at the requested free address. Returns false if the driver has mapped the memory at another address, which it
+// may do.
 static bool import_hinted(struct vg_share_offer *offer, const struct vg_share_import_options *options,
 			  struct vg_vram_handle *ret_imported)
 {
@@ -197,7 +198,7 @@ TEST(import_maps_at_the_requested_address)
 	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle), *received = sent(offer, SOCK_STREAM);
 	struct vg_address_range *addresses;
 
-	// reserve the addresses of a region that was just freed
+	// occupy the requested addresses, where a region was just freed
 	OK(vg_address_range_create(2 * MIB, 2 * MIB, 0, &addresses));
 	options.address = vg_address_range_address(addresses);
 	REFUSED(vg_share_import(vram, received, 0, &options, &imported), VG_EXISTS, "something else is there");
@@ -212,10 +213,10 @@ TEST(import_maps_at_the_requested_address)
 	options.address -= 4096;
 	options.same_address = 1;
 	REFUSED(vg_share_import(vram, received, 0, &options, &imported), VG_INVALID, "take one of them");
-	options.address = 0; // the requested addresses are in use: the exporter is this process
+	options.address = 0; // the addresses of the exporter's region are in use, because the exporter is this process
 	REFUSED(vg_share_import(vram, received, 0, &options, &imported), VG_EXISTS, "something else is there");
 	OK(vg_vram_free(handle));
-	if (import_hinted(received, &options, &imported)) // the exporter's addresses are free now
+	if (import_hinted(received, &options, &imported)) // now the addresses of the exporter's region are free
 		OK(vg_vram_free(imported));
 	vg_share_offer_destroy(offer);
 	vg_share_offer_destroy(received);
@@ -305,7 +306,7 @@ TEST(memory_is_freed_with_its_last_reference)
 	OK(vg_vram_free(handle));
 	OK(vg_vram_free(imported));
 	vg_share_offer_destroy(offer);
-	CHECK(before - free_on(device) >= 64 * MIB); // the descriptor keeps the memory allocated
+	CHECK(before - free_on(device) >= 64 * MIB); // the received descriptor keeps the memory allocated
 	vg_share_offer_destroy(received);
 	CHECK(before - free_on(device) < 64 * MIB);
 }
@@ -321,7 +322,8 @@ TEST(forked_child_cannot_import)
 	if (child == 0) {
 		REFUSED(vg_share_offer_add(offer, handle, NULL), VG_STATE, "forked");
 		REFUSED(vg_share_import(vram, received, 0, NULL, &imported), VG_STATE, "forked");
-		vg_share_offer_destroy(received); // closes only the child's descriptors
+		// the child closes its own copies of the descriptors, not those of its parent
+		vg_share_offer_destroy(received);
 		_exit(0);
 	}
 	CHECK_INT(waitpid(child, &status, 0), child);
@@ -368,10 +370,10 @@ TEST(import_verifies_contents_on_request)
 	OK(vg_vram_read_at(imported, MIB, &word, 4));
 	CHECK_INT(word, 0xfeed);
 	REFUSED(vg_vram_write_at(imported, 0, &word, 4), VG_POLICY, "");
-	OK(vg_vram_verify(imported, &seal)); // verification works at any time
+	OK(vg_vram_verify(imported, &seal)); // the imported memory can be verified later, too
 	OK(vg_vram_free(imported));
 
-	// verify in a context with another secret, and in one without a secret
+	// a context without a secret cannot verify, and one with another secret finds the seal wrong
 	REFUSED(vg_share_import(open_vram(), received, 0, &verified, &imported), VG_STATE, "without a secret");
 	OK(vg_share_offer_create(&plain));
 	options.seal = NULL;

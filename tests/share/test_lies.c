@@ -6,7 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 
-// Sends the offer, whose range 0 was changed, and checks the error of its import.
+// Sends the offer, after the test has changed its range 0, and checks that the import fails with this status and text.
 static void refused_import(struct vg_share_offer *offer, enum vg_status status, const char *words)
 {
 	struct vg_share_offer *received = sent(offer, SOCK_STREAM);
@@ -74,7 +74,7 @@ TEST(each_range_is_imported_on_its_device)
 	OK(vg_vram_read_at(imported, 0, &word, 4));
 	CHECK_INT(word, 2);
 	OK(vg_vram_free(imported));
-	// The import refuses a false device.
+	// Importing must fail if a range names the device of another range.
 	memcpy(received->ranges[1].uuid, received->ranges[0].uuid, 16);
 	REFUSED(vg_share_import(vram, received, 1, NULL, &imported), VG_PROTOCOL, "does not lie on device 0");
 	vg_share_offer_destroy(received);

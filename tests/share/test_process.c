@@ -63,7 +63,7 @@ static void offer_many(int socket)
 
 	OK(vg_share_send(socket, offer, NULL));
 	vg_share_offer_destroy(offer);
-	meet(socket, 1); // the other process has written
+	meet(socket, 1); // wait until the other process has written to the memory
 	for (uint32_t i = 0; i < RANGES; i++) {
 		OK(vg_vram_read_at(handles[i], 2 * MIB - 4, &word, 4));
 		CHECK_INT(word, i + 1000);
@@ -94,7 +94,7 @@ static void take_many(int socket)
 			status = vg_share_import(vram, offer, i, &options, &handle);
 		OK(status);
 		OK(vg_vram_borrow(handle, VG_VRAM_READ, &loan));
-		same += loan.address == range.address; // pointers in the memory would stay valid
+		same += loan.address == range.address; // at the same address, pointers in the memory would stay valid
 		OK(vg_vram_give_back(&loan));
 		OK(vg_vram_read_at(handle, 0, &word, 4));
 		CHECK_INT(word, i);
@@ -185,7 +185,7 @@ static void outlive(int socket)
 	char byte;
 
 	CHECK_INT(read(socket, &byte, 1), 0); // wait until the exporter has ended
-	for (int i = 0; i < 2; i++) {	      // imports the memory twice after the exporter's end
+	for (int i = 0; i < 2; i++) {	      // the memory can be imported twice after the exporter has ended
 		OK(vg_share_import(open_vram(), offer, 0, NULL, &handle));
 		OK(vg_vram_read_at(handle, 16, &word, 4));
 		CHECK_INT(word, 0x5eed);
@@ -220,8 +220,8 @@ static void offer_and_wait(int socket)
 	_exit((int)word);
 }
 
-// Writes through a read-only mapping. The GPU enforces the access of a mapping: the write faults, and makes the context
-// unusable.
+// Writes through a mapping that was imported for reading. The GPU enforces that: the write faults, and makes the
+// context unusable.
 static void write_for_reading(int socket)
 {
 	struct vg_share_offer *offer = receive(socket);
@@ -245,8 +245,8 @@ TEST(gpu_faults_on_writes_to_a_read_only_mapping)
 	both_pass(offer_and_wait, write_for_reading);
 }
 
-// The offer's access is not enforced: a process that has the descriptor can map the memory for writing, whatever the
-// offer says.
+// Maps memory for writing that was offered for reading. The offer's access is not enforced, because a process with the
+// descriptor can map the memory as it likes.
 static void write_by_the_descriptor(int socket)
 {
 	struct vg_share_offer *offer = receive(socket);

@@ -1,4 +1,5 @@
-// Tests `virgate share open --verify` on memory that programs publish, with genuine seals that it must refuse.
+// Tests `virgate share open --verify` on memory that programs publish. It must refuse seals that are genuine, but do
+// not fit the memory.
 #include <sys/stat.h>
 
 #include "broker_test.h"
@@ -22,7 +23,7 @@ static const char *find_program(void)
 	FAIL("there is no virgate near %s", directory);
 }
 
-// Runs the program with `options`. Returns its exit code; `said` has its output.
+// Runs `virgate share open` with `options`. Returns its exit code, and stores its output in `said`.
 static int open_so(const char *name, const char *options)
 {
 	char command[3 * PATH_MAX];
@@ -113,7 +114,7 @@ TEST(open_verified_refuses_a_seal_of_another_region)
 	vg_vram_destroy(sealing);
 }
 
-// In a directory of other users, the target may be something else than a regular file.
+// In a directory that other users can write to, the target may be something other than a regular file.
 TEST(contents_are_written_to_regular_files_only)
 {
 	struct vg_vram *sealing = open_sealing();
