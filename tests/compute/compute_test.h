@@ -1,4 +1,5 @@
-// Helpers for the scheduler's tests: a scheduler with the tests' kernels, work of known length, a log of executions.
+// Helpers for the scheduler's tests: a scheduler with the tests' kernels, work of known length, and a log of the order
+// in which kernels ran.
 #pragma once
 #include "core/code_test.h"
 
@@ -54,7 +55,8 @@ static inline enum vg_status try_launch(struct vg_compute_unit *unit, const char
 	return vg_compute_unit_execute(unit, &work, ret_execution);
 }
 
-// Launches a kernel of `rounds`: 10000 rounds take some hundred microseconds on the simulated device.
+// Launches a kernel that runs `rounds` rounds, `repeat` times. 10000 rounds take some hundred microseconds on the
+// simulated device.
 static inline struct vg_execution *spin(struct vg_compute_unit *unit, unsigned stream, unsigned rounds, unsigned repeat)
 {
 	struct vg_execution *execution;

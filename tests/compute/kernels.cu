@@ -1,6 +1,7 @@
 // Kernels for the scheduler's tests and its benchmark.
 extern "C" {
-// Takes time in proportion to `rounds`. The write, which never happens, keeps the compiler from removing the loop.
+// Takes time in proportion to `rounds`. The write to `sink` hardly ever happens, but keeps the compiler from removing
+// the loop.
 __global__ void spin(unsigned rounds, unsigned *sink)
 {
 	unsigned value = threadIdx.x + 1;
@@ -11,13 +12,13 @@ __global__ void spin(unsigned rounds, unsigned *sink)
 		*sink = value;
 }
 
-// Logs the order of executions: log[0] is their number, the ids follow.
+// Adds `id` to a log of executions. log[0] is the number of ids in the log, and the ids follow.
 __global__ void note(unsigned id, unsigned *log)
 {
 	log[1 + atomicAdd(log, 1)] = id;
 }
 
-// Takes time and logs the execution, with one block.
+// Takes time in proportion to `rounds`, and adds `id` to the log. Runs in one block.
 __global__ void spin_note(unsigned rounds, unsigned id, unsigned *log)
 {
 	unsigned value = threadIdx.x + 1;

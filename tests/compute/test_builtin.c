@@ -11,7 +11,7 @@ struct bench {
 	struct vg_stream *stream;
 };
 
-// The shapes: one thread; a part of a warp in all dimensions; the usual shape; more threads than elements.
+// Shapes of launches: one thread; a part of a warp in all dimensions; the usual shape; more threads than elements.
 static const struct vg_launch_config shapes[] = {
 	{.size = sizeof shapes[0], .grid = {1}, .block = {1}},
 	{.size = sizeof shapes[0], .grid = {2, 3, 2}, .block = {3, 5, 3}},
@@ -43,7 +43,7 @@ static float *floats(size_t count, unsigned seed)
 
 	for (size_t i = 0; i < count; i++) {
 		seed = seed * 1103515245 + 12345;
-		values[i] = (float)((int)(seed >> 16 & 15) - 8); // whole numbers: sums are exact in any order
+		values[i] = (float)((int)(seed >> 16 & 15) - 8); // with whole numbers, a sum is exact in any order
 	}
 	return values;
 }
@@ -80,7 +80,7 @@ static void check_values(struct bench *b, const char *name, vg_address address, 
 	for (size_t i = 0; i < count; i++)
 		if (!(fabsf(got[i] - want[i]) <= tolerance * fabsf(want[i])) && !(isnan(got[i]) && isnan(want[i])))
 			FAIL("%s: value %zu of %zu is %g, not %g", name, i, count, got[i], want[i]);
-	if (got[count] != 0) // words() left zeros behind the values
+	if (got[count] != 0) // words() left zeros behind the values, and the kernel must not have changed them
 		FAIL("%s wrote behind its %zu values", name, count);
 	free(got);
 }
@@ -114,7 +114,8 @@ static void close_vectors(struct vectors *v)
 	close_bench(&v->b);
 }
 
-// `arguments` are x, y, z of `v`, and n; `expression` is the expected z[i].
+// Tests a kernel with each shape of launch. The arguments are x, y and z of `v`, and n. `expression` is the expected
+// value of z[i].
 #define EACH_SHAPE(name, expression, ...)                                             \
 	do {                                                                          \
 		struct vectors v = open_vectors();                                    \

@@ -1,5 +1,5 @@
-// Checks that closing compute units and schedulers fails while they have work, without any change; ending cancels the
-// work.
+// Checks that closing compute units and schedulers fails while they have work, and changes nothing then. Ending them
+// instead cancels the work.
 #include "compute_test.h"
 
 TEST(closing_a_unit_fails_while_it_has_work)
@@ -86,7 +86,7 @@ TEST(ending_a_scheduler_cancels_all_work)
 	close_rig(&rig);
 }
 
-// A thread cannot wait any more for work that was ended.
+// A thread that waits for work must return when the work is ended, and must not prevent a close afterwards.
 TEST(ended_work_does_not_prevent_a_close)
 {
 	struct rig rig = open_rig(NULL);

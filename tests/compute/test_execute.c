@@ -107,7 +107,7 @@ TEST(destroying_a_unit_cancels_queued_work)
 	close_rig(&rig);
 }
 
-// Submits a long kernel to one stream and then a short one to another. Returns which ends first.
+// Submits a long kernel to one stream, and then a short one to another. Returns which one ends first.
 static unsigned first_to_end(unsigned max_concurrent)
 {
 	struct vg_compute_unit_options options = {
@@ -148,7 +148,7 @@ TEST(utilization_is_known_after_an_interval)
 	CHECK(info_of(unit).utilization == 0);
 	OK(vg_compute_info(rig.compute, &info));
 	struct vg_execution *one = spin(unit, 0, 200000, 1000000);
-	// Waits until the figures include all work: they contain only quanta that have ended.
+	// The figures contain only quanta that have ended, so wait until they include all work.
 	for (int i = 0; i < 1000; i++) {
 		nap_ms(30);
 		OK(vg_compute_info(rig.compute, &info));

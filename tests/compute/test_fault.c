@@ -1,4 +1,5 @@
-// Checks that a kernel's fault ends all work, and nothing hangs. A launch that the driver refuses fails alone.
+// Checks that a fault of a kernel ends all work, and that nothing hangs. If the driver only refuses a launch, no other
+// work may fail.
 #include "compute_test.h"
 
 #include "compute/compute.h"
@@ -6,7 +7,8 @@
 #include <stdatomic.h>
 #include <sys/wait.h>
 
-// Runs in a child process, because the simulated driver reads its faults when it is loaded.
+// Makes the driver fail to create a stream for the second compute unit. Runs in a child process, because the simulated
+// driver reads which calls fail when it is loaded.
 static void no_stream_for_the_second(void)
 {
 	struct rig rig = open_rig(NULL);
@@ -54,8 +56,8 @@ TEST(a_failed_stream_creation_fails_only_its_work)
 	CHECK_INT(status, 0);
 }
 
-// Runs work of two compute units with several streams while event creation fails. Work without an event fails alone
-// with a message; the end of running work is still detected.
+// Runs work of two compute units in several streams, while the driver fails to create events. Work without an event
+// fails alone, with a message. The end of work that runs already must still be detected.
 static void without_events(bool direct, bool lasting)
 {
 	enum { MANY = 60 };
@@ -153,7 +155,7 @@ TEST(work_waits_until_memory_is_available)
 	REFUSED(vg_execution_wait(one, 0.1), VG_NOT_READY, "queued");
 	CHECK(atomic_load(&starved) > 1); // the library has tried again
 	atomic_store(&starving, false);
-	OK(vg_execution_wait(one, 60)); // ends without a new submission
+	OK(vg_execution_wait(one, 60)); // this work ends although nothing new is submitted
 	vg_execution_destroy(one);
 	vg_compute_unit_destroy(unit);
 	close_rig(&rig);

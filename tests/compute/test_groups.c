@@ -1,10 +1,10 @@
-// Tests groups of SMs: which compute units get one, which SMs their kernels see, and which units use the SMs of idle
-// units.
+// Tests groups of SMs: which compute units get a group, which SMs their kernels use, and which units may use the SMs of
+// idle units.
 #include "compute_test.h"
 
 #include <math.h>
 
-enum { SMS = 132 }; // with 132 SMs, groups of 8 match the shares
+enum { SMS = 132 }; // a device with 132 SMs has groups of 8 that match the shares in these tests
 
 static struct rig rig_of(enum vg_compute_placement placement, int no_lending)
 {
@@ -21,7 +21,7 @@ static struct rig rig_of(enum vg_compute_placement placement, int no_lending)
 	return rig;
 }
 
-// Waits until the scheduler uses groups of SMs (`grouped`), or no longer uses them.
+// Waits until the scheduler uses groups of SMs, or until it no longer uses them if `grouped` is 0.
 static void wait_grouped(struct rig *rig, int grouped)
 {
 	struct vg_compute_info info;
@@ -76,7 +76,8 @@ TEST(automatic_placement_uses_groups_that_fit)
 		CHECK_INT(info.completed, 20);
 		CHECK(fabs(info.sm_seconds - (double)info.busy_ns / 1e9 * 40) < 1e-6);
 	}
-	// No number of groups matches this share, so all compute units share the time of all SMs.
+	// No number of groups comes near this share. So there are no groups, and all compute units share the time of
+	// all SMs.
 	OK(vg_compute_unit_set_share(units[0], share / 2));
 	wait_grouped(&rig, 0);
 	CHECK_INT(info_of(units[1]).how, VG_SHARE_BY_TIME);
@@ -107,7 +108,7 @@ TEST(units_without_a_group_share_the_remaining_sms)
 		struct vg_compute_unit_info info = info_of(small[i]);
 		CHECK_INT(info.how, VG_SHARE_BY_TIME);
 		CHECK_INT(info.group, -1);
-		CHECK_INT(info.sms, 12); // one group of 8, and the 4 SMs outside all groups
+		CHECK_INT(info.sms, 12); // these are a group of 8 SMs, and the 4 SMs that are in no group
 		CHECK(fabs(info.realised_share - 6.0 / SMS) < 1e-9);
 		run_some(&rig, small[i], 20);
 	}
@@ -151,7 +152,7 @@ TEST(sms_of_idle_units_are_lent)
 		nap_ms(1);
 	for (int i = 0; i < 10000 && info_of(units[0]).sms != SMS; i++)
 		nap_ms(1);
-	CHECK_INT(info_of(units[0]).sms, SMS); // no other compute unit has work
+	CHECK_INT(info_of(units[0]).sms, SMS); // the compute unit uses all SMs, because no other one has work
 	one[1] = spin(units[1], 0, 20000, 1000000);
 	wait_grouped(&rig, 1);
 	CHECK(info_of(units[0]).sms < SMS);

@@ -1,5 +1,5 @@
 // Tests functions of compute units that only other parts of the library call: jobs, fences, migration, preemption,
-// ends, direct work.
+// ends, and work that is not scheduled.
 #include "compute/compute.h"
 #include "compute_test.h"
 #include "core/core.h"
@@ -62,7 +62,8 @@ TEST(jobs_run_piece_by_piece)
 	unsigned ids[64];
 
 	OK(compute_submit(unit, &job, &one));
-	vg_execution_destroy(note(&rig, unit, 1, 77, 0)); // runs after the job in its stream
+	// this work must run after the job, since it is in the same stream
+	vg_execution_destroy(note(&rig, unit, 1, 77, 0));
 	OK(vg_execution_wait(one, 60));
 	OK(vg_execution_info(one, &info));
 	CHECK_INT(info.launches, 30);
@@ -144,7 +145,7 @@ TEST(a_fence_waits_for_submitted_work)
 	OK(vg_stream_query(stream, &done));
 	CHECK(!done || vg_execution_state(one) != VG_EXECUTION_RUNNING || vg_execution_wait(one, 0.2) == VG_OK);
 	OK(vg_stream_sync(stream));
-	OK(vg_execution_wait(one, 2));	 // the scheduler's thread notices the change soon
+	OK(vg_execution_wait(one, 2));	 // the scheduler's thread notices soon that the work has ended
 	OK(compute_fence(unit, stream)); // without work
 	OK(vg_stream_sync(stream));
 	vg_execution_destroy(one);
@@ -172,9 +173,10 @@ TEST(migrated_work_stays_in_order)
 	CHECK_INT(info_of(from).queue_length, 15);
 	CHECK_INT(info_of(to).queue_length, 5);
 	OK(vg_compute_unit_resume(to));
-	REFUSED(vg_execution_wait(last, 0.05), VG_NOT_READY, "queued"); // earlier executions of the stream run first
+	// `last` must wait for earlier executions of its stream, which were not migrated and are paused
+	REFUSED(vg_execution_wait(last, 0.05), VG_NOT_READY, "queued");
 	OK(vg_compute_unit_resume(from));
-	OK(vg_compute_unit_sync(from, 2, 60)); // waits for migrated work, too
+	OK(vg_compute_unit_sync(from, 2, 60)); // this must also wait for the work that was migrated
 	CHECK_INT(vg_execution_state(last), VG_EXECUTION_COMPLETED);
 	CHECK_INT(read_log(&rig, ids, 64), 20);
 	for (unsigned i = 0; i < 20; i++)
@@ -187,7 +189,7 @@ TEST(migrated_work_stays_in_order)
 	close_rig(&rig);
 }
 
-// Migration must be fast: the scheduler's thread, and so the GPU, waits meanwhile.
+// Migration must be fast, because the scheduler's thread waits meanwhile, and so the GPU may be idle.
 TEST(migrating_many_executions_is_fast)
 {
 	enum { MANY = 40000 };
@@ -205,13 +207,14 @@ TEST(migrating_many_executions_is_fast)
 		OK(compute_migrate(from, to, MANY, &moved));
 		least = seconds() - start < least ? seconds() - start : least;
 		CHECK_INT(moved, MANY);
-		OK(compute_migrate(to, from, MANY, &moved)); // does not move the work that `to` had itself
+		// nothing moves: the executions in `to` came from `from`, and cannot move a second time
+		OK(compute_migrate(to, from, MANY, &moved));
 		CHECK_INT(moved, 0);
-		OK(vg_compute_unit_pause(from)); // the pause takes migrated work back
+		OK(vg_compute_unit_pause(from)); // pausing a compute unit takes its migrated work back
 		CHECK_INT(info_of(from).queue_length, MANY);
 	}
 	printf("  %.1f ms\n", least * 1e3);
-	CHECK(least < 1); // searching all migrated work for each execution would take 2.4 s
+	CHECK(least < 1); // if each migration had to search all migrated work, this would take 2.4 s
 	vg_compute_unit_destroy(from);
 	vg_compute_unit_destroy(to);
 	close_rig(&rig);
@@ -237,7 +240,8 @@ TEST(a_closed_unit_returns_migrated_work)
 	close_rig(&rig);
 }
 
-// A job of many pieces, some of which ran in the other compute unit.
+// Migrates a job of many launches, and closes the other compute unit while the job runs there. The job must continue in
+// its own unit.
 TEST(a_closed_unit_returns_running_work)
 {
 	const unsigned repeat = 20000;
@@ -263,7 +267,7 @@ TEST(a_closed_unit_returns_running_work)
 	OK(vg_execution_info(one, &info));
 	unsigned before = info.launches;
 	CHECK(before < repeat);
-	for (unsigned i = 0; i < 60000 && info.launches < before + 40; i++) { // its own compute unit continues it
+	for (unsigned i = 0; i < 60000 && info.launches < before + 40; i++) { // the job's own compute unit continues it
 		nap_ms(1);
 		OK(vg_execution_info(one, &info));
 	}
@@ -303,7 +307,7 @@ TEST(a_pause_takes_migrated_work_back)
 	OK(vg_compute_unit_resume(to));
 	CHECK_INT(info_of(to).queue_length, 0);
 	OK(vg_execution_wait(first, 60));
-	if (moved == 3) // otherwise this machine was too slow for a result
+	if (moved == 3) // otherwise the work had begun before it could be migrated, so there is nothing to check
 		REFUSED(vg_execution_wait(last, 0.1), VG_NOT_READY, "queued");
 	OK(vg_compute_unit_resume(from));
 	OK(vg_compute_unit_sync_all(from, 60));
@@ -339,7 +343,7 @@ TEST(an_end_waits_for_all_callbacks)
 	OK(compute_execute(unit, &work, tell_late, &told, &one));
 	while (vg_execution_state(one) == VG_EXECUTION_QUEUED)
 		nap_ms(1);
-	OK(vg_compute_unit_end(unit)); // the scheduler's thread reports the end of running work
+	OK(vg_compute_unit_end(unit)); // the end of running work is reported later, by the scheduler's thread
 	CHECK_INT(atomic_load(&told), 1);
 	vg_execution_destroy(one);
 	vg_compute_unit_destroy(unit);
@@ -355,7 +359,8 @@ TEST(a_global_capture_and_the_scheduler_do_not_interfere)
 
 	OK(vg_stream_create(rig.context, NULL, &stream));
 	CHECK_INT(core_driver->cuStreamBeginCapture_v2(vg_stream_handle(stream), CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
-	struct vg_execution *one = spin(unit, 0, 200000, 20); // creates events and streams during a capture
+	// the scheduler creates events and streams while another stream is captured
+	struct vg_execution *one = spin(unit, 0, 200000, 20);
 	OK(vg_execution_wait(one, 60));
 	CHECK_INT(core_driver->cuStreamEndCapture(vg_stream_handle(stream), &graph), 0);
 	CHECK_INT(core_driver->cuGraphDestroy(graph), 0);

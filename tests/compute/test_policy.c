@@ -1,4 +1,5 @@
-// Tests the order of compute units, and their shares of the GPU time, as measured on the GPU.
+// Tests the order in which compute units run, and the shares of the GPU's time that they get, by measurements on the
+// GPU.
 #include "compute_test.h"
 
 #include <math.h>
@@ -6,7 +7,8 @@
 
 enum { MOST = 2000 };
 
-// Launches a kernel that takes a while on the whole device and then logs its compute unit.
+// Launches a kernel that keeps the whole device busy for a while, and then adds `id`, the number of its compute unit,
+// to the log.
 static void spin_note(struct rig *rig, struct vg_compute_unit *unit, unsigned rounds, unsigned id, int priority)
 {
 	struct vg_work work = {
@@ -31,7 +33,8 @@ static struct rig rig_of(enum vg_compute_policy policy, unsigned slice_ms, int p
 	return open_rig(&options);
 }
 
-// Returns the GPU time of `repeat` launches: the least of several, because other processes use the machine.
+// Returns the GPU time of `repeat` launches. This is the least of several measurements, because other processes use the
+// machine, too.
 static uint64_t least_time(struct vg_compute_unit *unit, unsigned rounds, unsigned repeat)
 {
 	struct vg_execution_info info;
@@ -83,7 +86,7 @@ static unsigned changes(const unsigned *ids, unsigned count)
 	return changed;
 }
 
-// Measures each compute unit's fraction of the SM-seconds while all units have work.
+// Measures which fraction of all SM-seconds each compute unit gets while all units have work.
 static void measure(struct vg_compute_unit **units, int count, double seconds_, double *ret_parts)
 {
 	double before[8], sum = 0;
@@ -110,9 +113,10 @@ static bool are_near(const double *parts, const double *shares, int count, doubl
 	return true;
 }
 
-// Returns whether the compute units get their shares in one of several windows, or in all windows so far taken
-// together. One window may fail: an interrupted kernel takes many times its time. Units without their shares fail in
-// all windows.
+// Measures in several windows of time. Returns whether the compute units get their shares in one window, or in all
+// windows so far taken together.
+// A single window may fail, because an interrupted kernel takes many times its usual time. Units that do not get their
+// shares fail in all windows.
 static bool shares_hold(struct vg_compute_unit **units, int count, const double *shares, double tolerance)
 {
 	double parts[8], sums[8] = {0}, means[8];
@@ -132,7 +136,8 @@ static bool shares_hold(struct vg_compute_unit **units, int count, const double 
 	return false;
 }
 
-// Returns whether `part` is in range in one of three attempts: an interrupted kernel may spoil one.
+// Returns whether part() is between `low` and `high` in one of three attempts. A single attempt may fail, if a kernel
+// is interrupted.
 static bool one_of_three(double (*part)(void), double low, double high)
 {
 	for (int attempt = 0; attempt < 3; attempt++) {
@@ -186,7 +191,8 @@ TEST(weighted_fair_interleaves)
 		OK(vg_compute_unit_sync_all(units[u], 60));
 	unsigned count = read_log(&rig, ids, MOST);
 	CHECK_INT(count, 200);
-	// Neither compute unit finishes long before the other: by the middle, both have had about half of the GPU time.
+	// Neither compute unit may finish long before the other one. So both must have had about half of the first 100
+	// kernels.
 	for (unsigned i = 0; i < 100; i++)
 		counts[ids[i]]++;
 	printf("  of the first 100: %u and %u; %u changes\n", counts[0], counts[1], changes(ids, count));
@@ -197,8 +203,8 @@ TEST(weighted_fair_interleaves)
 	close_rig(&rig);
 }
 
-// Measures a compute unit's fraction of the second after it was idle. It should be half; if idle time gave credit, it
-// would be at least four fifths.
+// Measures the fraction of the GPU time that a compute unit gets in the second after it was idle. It should be half. If
+// idle time counted as credit, it would be at least four fifths.
 static double part_after_idling(void)
 {
 	struct rig rig = rig_of(VG_COMPUTE_WEIGHTED_FAIR, 0, 0);
@@ -223,8 +229,8 @@ TEST(idle_time_earns_no_claim)
 	CHECK(one_of_three(part_after_idling, 0.3, 0.7));
 }
 
-// Measures a compute unit's fraction of the second after a pause. It should be half; if a pause gave credit, the unit
-// would have all.
+// Measures the fraction of the GPU time that a compute unit gets in the second after a pause. It should be half. If the
+// pause counted as credit, the unit would get all the time.
 static double part_after_a_pause(void)
 {
 	struct rig rig = rig_of(VG_COMPUTE_WEIGHTED_FAIR, 0, 0);
@@ -271,7 +277,7 @@ TEST(cancelled_work_needs_no_turn)
 	CHECK_INT(vg_execution_wait(cancelled, 30), VG_STATE);
 	OK(vg_compute_unit_end(closed));
 	CHECK_INT(vg_execution_state(rest), VG_EXECUTION_CANCELLED);
-	CHECK_INT(info_of(low).launches, launches); // the compute unit has launched nothing
+	CHECK_INT(info_of(low).launches, launches); // the paused compute unit has launched nothing
 	CHECK(info_of(high).queue_length > 0);
 	vg_execution_destroy(cancelled);
 	vg_execution_destroy(rest);
@@ -281,8 +287,9 @@ TEST(cancelled_work_needs_no_turn)
 	close_rig(&rig);
 }
 
-// Runs three compute units with 150 kernels each, which should take turns in order. Returns how often the unit changed
-// for each time slice of GPU time; 0: not in order, as when the host stops a thread for long.
+// Runs three compute units with 150 kernels each, which should take turns in a fixed order. Returns how often the
+// running unit changed in a time slice of GPU time. Returns 0 if the order was wrong, as happens when the host stops a
+// thread for long.
 static double changes_in_a_time_slice(void)
 {
 	struct rig rig = rig_of(VG_COMPUTE_ROUND_ROBIN, 20, 0);
@@ -315,7 +322,8 @@ static double changes_in_a_time_slice(void)
 
 TEST(round_robin_alternates)
 {
-	// A kernel that is interrupted for many time slices counts as one turn.
+	// Ideally the unit changes once in a time slice. An interrupted kernel takes many time slices, but counts as
+	// one turn, so there is a tolerance.
 	CHECK(one_of_three(changes_in_a_time_slice, 1.0 / 3, 3));
 }
 
@@ -333,8 +341,8 @@ TEST(round_robin_ignores_shares)
 	close_rig(&rig);
 }
 
-// Measures the fraction of a compute unit with a share of three quarters, in the first second of weighted fair sharing
-// after equal turns. If earlier turns counted as debts, the unit would have all.
+// Changes the policy from equal turns to weighted fair sharing. Measures the fraction of the time that the unit with a
+// share of three quarters gets in the first second. If earlier turns counted as debts, it would get all the time.
 static double part_after_a_change(void)
 {
 	struct rig rig = rig_of(VG_COMPUTE_ROUND_ROBIN, 1000, 0);
@@ -344,7 +352,8 @@ static double part_after_a_change(void)
 	for (int u = 0; u < 2; u++)
 		load(&rig, units[u], ms, 10000);
 	OK(vg_compute_set_time_slice(rig.compute, 10));
-	CHECK(shares_hold(units, 2, (double[]){0.5, 0.5}, 0.05)); // slices of a second would miss this tolerance
+	// time slices of a second would be too coarse for this tolerance
+	CHECK(shares_hold(units, 2, (double[]){0.5, 0.5}, 0.05));
 	OK(vg_compute_set_policy(rig.compute, VG_COMPUTE_WEIGHTED_FAIR));
 	double parts[2];
 	measure(units, 2, 1, parts);
@@ -372,7 +381,7 @@ TEST(the_highest_priority_runs_first)
 		spin_note(&rig, units[0], ms, 0, 0);
 	while (!info_of(units[0]).completed)
 		nap_ms(1);
-	// a slow host must not let the urgent queue become empty between two launches
+	// queue all urgent work at once, so that its queue does not become empty between two launches on a slow host
 	OK(vg_compute_unit_pause(units[1]));
 	for (unsigned i = 0; i < 40; i++)
 		spin_note(&rig, units[1], ms, 1, 0);
@@ -386,7 +395,8 @@ TEST(the_highest_priority_runs_first)
 		last = ids[i] ? i : last;
 	}
 	printf("  of 240 the urgent 40 were %u to %u\n", first, last);
-	CHECK(first > 0 && last - first == 39); // the urgent kernels ran without interruption, between the others
+	// no other kernel ran between two urgent ones, but some ran before and after them
+	CHECK(first > 0 && last - first == 39);
 	CHECK(last < 239);
 	for (int u = 0; u < 2; u++)
 		vg_compute_unit_destroy(units[u]);

@@ -91,7 +91,7 @@ TEST(a_kernel_is_registered_under_any_name)
 	compute_registry_destroy(registry);
 }
 
-// Queued work keeps its kernel's entry after the entry is removed.
+// Queued work keeps the entry of its kernel valid after the entry was removed from the registry.
 TEST(an_entry_stays_valid_after_its_removal)
 {
 	struct compute_registry *registry = open_registry();
@@ -150,7 +150,8 @@ struct worker {
 	const char *problem;
 };
 
-// Each thread adds and removes its own name while the others do the same. Entries that are found must be complete.
+// Adds and removes a name again and again, while other threads do the same with other names. Every entry that is found
+// must be complete.
 static void *work(void *worker_)
 {
 	struct worker *worker = worker_;
@@ -246,7 +247,7 @@ TEST(code_in_a_file_is_inspected)
 	CHECK_INT(entry->report.tensor, CODE_FOUND);
 	compute_entry_release(entry);
 	OK(compute_registry_remove(registry, "filed"));
-	unlink(path); // the file is removed although its code is loaded: the code can no longer be inspected
+	unlink(path); // the code is loaded, but its file is removed, so the library cannot inspect it any more
 	OK(compute_registry_add(registry, code));
 	OK(compute_registry_find(registry, "filed", &entry));
 	CHECK_INT(entry->report.tensor, CODE_UNKNOWN);

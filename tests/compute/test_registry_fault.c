@@ -1,4 +1,4 @@
-// Tests kernels by name when any driver call fails.
+// Tests the registry of kernel names while each driver call fails in turn.
 #include "compute/registry_read.h"
 #include "core/core_fault.h"
 

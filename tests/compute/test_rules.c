@@ -1,7 +1,7 @@
 // Tests compute units without tensor cores or mixed precision: which kernels they refuse, with which messages.
 #include "compute_test.h"
 
-// A kernel that stores 7 first, to show whether it ran.
+// Defines the PTX of a kernel that first stores 7, so that a test can see whether the kernel ran.
 #define KERNEL(name, body)                                                                                         \
 	".visible .entry " name "(.param .u64 to)\n{\n.reg .b32 %r<8>;\n.reg .f32 %f<8>;\n.reg .b64 %d<2>;\n"      \
 	"ld.param.u64 %d0, [to];\ncvta.to.global.u64 %d1, %d0;\nmov.u32 %r0, 7;\nst.global.u32 [%d1], %r0;\n" body \
@@ -92,7 +92,8 @@ TEST(kernels_with_mixed_precision_are_refused)
 
 	REFUSED(try_kernel(&rules, "accumulates_wider"), VG_POLICY, "may not use mixed precision");
 	check_runs(&rules, "plain");
-	OK(try_kernel(&rules, "halves_alone")); // without tensor cores, as on the simulated GPU, the kernel fails later
+	// the rules allow this kernel; on a device without tensor cores, such as the simulated GPU, it fails later
+	OK(try_kernel(&rules, "halves_alone"));
 	close_rules(&rules);
 }
 
@@ -117,7 +118,7 @@ static void drop(void *kernel)
 	vg_kernel_destroy(kernel);
 }
 
-// Registers a borrowed kernel, whose code the library cannot read.
+// Registers a kernel that the program has loaded itself, whose code the library cannot read.
 static void register_borrowed(struct rules *rules, const char *name)
 {
 	struct vg_object_code *code;

@@ -79,7 +79,7 @@ TEST(compute_units_are_converted_to_shares)
 	of.share = 0.125;
 	OK(vg_compute_unit_create(rig.compute, &of, &other));
 	vg_compute_unit_destroy(other);
-	// A compute unit without a share gets an equal part of the rest: a quarter divided by 7 units.
+	// The compute units without a share divide the remaining quarter equally. There are 7 of them now.
 	OK(vg_compute_unit_create(rig.compute, NULL, &other));
 	CHECK(fabs(info_of(other).share - 0.25 / 7) < 1e-9);
 	vg_compute_unit_destroy(other);
@@ -160,10 +160,11 @@ TEST(groups_get_the_nearest_size)
 	struct compute_plan made;
 	unsigned parts[8];
 
-	// The shares are 52.8 and twice 39.6 SMs. Groups of 48 and 40 leave 4 SMs over; groups of 56 and 40 need too
-	// many.
+	// By their shares, the units should get 52.8, 39.6 and 39.6 SMs. Groups of 48, 40 and 40 SMs leave 4 over.
+	// Groups of 56, 40 and 40 need 4 more than there are.
 	CHECK(!plan(0.01, (double[]){0.4, 0.3, 0.3}, 3, parts, &made));
-	// Takes the nearest size: the 4 SMs outside all groups of 8 bring the first compute unit to 52.
+	// With a negative tolerance, the nearest sizes are taken. The first compute unit gets 48 SMs, and also the 4
+	// SMs that are in no group.
 	CHECK(plan(-1, (double[]){0.4, 0.3, 0.3}, 3, parts, &made));
 	CHECK_INT(parts[0], 6);
 	CHECK_INT(parts[1], 5);
@@ -171,7 +172,8 @@ TEST(groups_get_the_nearest_size)
 	CHECK_INT(made.extra, 0);
 	CHECK_INT(made.taken, 16);
 	CHECK(!made.rest);
-	// Each compute unit should get 66 SMs: 64 and 68 differ by 1.5 percentage points.
+	// Each compute unit should get 66 SMs. With 64 and 68 SMs, the error is 1.5 percentage points, which is more
+	// than the tolerance.
 	CHECK(!plan(0.01, (double[]){0.5, 0.5}, 2, parts, &made));
 	CHECK(plan(0.016, (double[]){0.5, 0.5}, 2, parts, &made));
 	CHECK(made.extra == SIZE_MAX);
@@ -187,11 +189,12 @@ TEST(small_shares_use_the_remaining_sms)
 
 	CHECK(plan(-1, (double[]){0.02, 0.49, 0.49}, 3, parts, &made));
 	CHECK_INT(parts[0], 0);
-	CHECK_INT(parts[1] + parts[2], 16); // 4 SMs are left
+	CHECK_INT(parts[1] + parts[2], 16); // this leaves 4 SMs for the first unit, which has no group
 	CHECK(made.rest && made.extra == SIZE_MAX);
 	CHECK(!plan(0.5, (double[]){0.02, 0.49, 0.49}, 3, parts, &made));
-	CHECK(!plan(-1, (double[]){0.01, 0.02, 0.03}, 3, parts, &made)); // the shares are too small for groups
+	CHECK(!plan(-1, (double[]){0.01, 0.02, 0.03}, 3, parts, &made)); // these shares are too small for groups
 	made = (struct compute_plan){.part_sms = 8, .parts = 16, .sms = 128, .tolerance = -1};
 	CHECK(compute_plan_groups(&made, (double[]){0.98, 0.02}, parts, 2));
-	CHECK_INT(parts[0], 15); // no SMs remain outside the groups, so one group has fewer
+	// all 128 SMs are in groups, so the first unit gets one group less to leave SMs for the other one
+	CHECK_INT(parts[0], 15);
 }
