@@ -19,7 +19,7 @@ KEYS = {"Tab": "\ue004", "Enter": "\ue007", "Left": "\ue012", "Right": "\ue014",
 
 
 def missing():
-    """Returns the names of the programs that are missing."""
+    """Returns the names of the programs for these tests that are not installed."""
     return [name for name in ("chromium", "chromedriver") if not shutil.which(name)]
 
 
@@ -37,7 +37,7 @@ class Browser:
         except BaseException:
             self.stop()
             raise
-        # A window cannot be narrower than 500 pixels, but what the page sees can be.
+        # A window cannot be narrower than 500 pixels, but the page can be made to see a narrower one.
         self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
                  mobile=width < 500)
         self.cdp("Emulation.setEmulatedMedia",
@@ -96,7 +96,7 @@ class Browser:
         return value
 
     def wait_for_frame(self):
-        """Waits until the page has drawn what it had to draw."""
+        """Waits until the page has drawn the current frame."""
         self.run("return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
 
     def press(self, *keys):
@@ -106,18 +106,20 @@ class Browser:
             self.ask("POST", f"/element/{active}/value", {"text": KEYS[key]})
 
     def log(self, kind):
-        """Returns the messages since the last call: of "browser" the texts, of "performance" the events."""
+        """Returns the messages since the last call: texts for the kind "browser", and events for the kind
+        "performance"."""
         entries = self.ask("POST", "/se/log", {"type": kind})
         if kind == "browser":
             return [entry["message"] for entry in entries]
         return [json.loads(entry["message"])["message"] for entry in entries]
 
     def screenshot(self, path, height=None):
-        """Writes a picture of the page: down to a height in pixels, or all of it."""
+        """Writes a picture of the page: its upper `height` pixels, or the whole page."""
         metrics = self.cdp("Page.getLayoutMetrics")
         size, visible = metrics["cssContentSize"], metrics["cssLayoutViewport"]["clientHeight"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": height or size["height"], "scale": 1}
-        # To take more than is visible, Chromium resizes the page for a moment, which empties canvases of DevTools.
+        # For a picture of more than is visible, Chromium resizes the page for a moment. That empties its canvases, so
+        # it is requested only if it is needed.
         picture = self.cdp("Page.captureScreenshot", format="png", clip=clip,
                            captureBeyondViewport=clip["height"] > visible)
         with open(path, "wb") as file:
@@ -128,7 +130,7 @@ class Browser:
             with contextlib.suppress(Exception):
                 self.ask("DELETE", "")
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.driver.pid, signal.SIGKILL)  # the process group also has the browser
+            os.killpg(self.driver.pid, signal.SIGKILL)  # the process group of the driver also contains the browser
         self.driver.wait()
         self.driver.stdout.close()
         shutil.rmtree(self.directory, ignore_errors=True)

@@ -18,7 +18,7 @@ class Skipped(Exception):
 
 
 def wait_for(condition, what):
-    """Waits until condition() is true, and returns its value."""
+    """Waits until condition() is true, and returns its value. `what` is for the message after a timeout."""
     end = time.monotonic() + PATIENCE_S
     while True:
         value = condition()
@@ -65,7 +65,7 @@ class Node:
     def stop(self):
         for process in self.processes:
             with contextlib.suppress(ProcessLookupError):
-                # the process group also has the programs that `virgate run` has started
+                # the process group also contains the programs that `virgate run` has started
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             for pipe in (process.stdout, process.stderr):
@@ -78,7 +78,8 @@ class Node:
 
 
 def run_tests(module, build, *arguments):
-    """Runs each function test_… with a daemon and simulated GPUs of its own, and prints the counts."""
+    """Runs each function test_… of the module with a daemon and simulated GPUs of its own. Prints how many passed and
+    failed."""
     counts = {"ok": 0, "FAIL": 0, "skip": 0}
     wanted = arguments and [word for word in arguments if not word.startswith("-")]
     for name, function in list(vars(module).items()):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""test_browser.py BUILD [WORD...]: looks at the page of virgate-exporter in Chromium: large and small, in light and
-dark, with keys, as a screen reader, and without a script. Runs only the tests whose names contain a WORD, if any is
-given."""
+"""test_browser.py BUILD [WORD...]: checks the page of virgate-exporter in Chromium: in large and small windows, in
+light and dark colours, with keys, for a screen reader, and without scripts. Runs only the tests whose names contain a
+WORD, if any is given."""
 
 import contextlib
 import os
@@ -21,7 +21,8 @@ READY = "document.documentElement.dataset.ready"
 
 @contextlib.contextmanager
 def page(node, path="", wants_ready=True, **options):
-    """Opens the page of a node with two vGPUs. In one of them a program runs whose name is HTML."""
+    """Opens the exporter's page of a node with two vGPUs. A program runs in one of them, and its name is an HTML
+    element."""
     if browsers.missing():
         raise Skipped(f"needs {' and '.join(browsers.missing())} (packages chromium, chromium-driver)")
     name = f"{node.directory}/<b>x"
@@ -36,10 +37,10 @@ def page(node, path="", wants_ready=True, **options):
         opened.write(TOKEN)
     os.chmod(file, 0o600)
     _, where = node.exporter("--listen", "127.0.0.1:0", "--token-file", file)
-    if path:  # this page asks for the token
+    if path:  # a page other than the first one needs the token
         where = where.replace("http://", f"http://any:{TOKEN}@")
     with browsers.Browser(**options) as browser:
-        browser.log("performance")  # the browser's own first page
+        browser.log("performance")  # drop the events of the page that the browser showed at its start
         browser.open(where.replace("/metrics", f"/{path}"))
         if wants_ready:
             browser.wait(READY, "the page is ready")
@@ -64,13 +65,14 @@ def is_painted(browser, selector):
 
 
 def tree(browser):
-    """Returns the nodes that a screen reader gets, as pairs of a role and a name."""
+    """Returns the elements that a screen reader gets, as pairs of a role and a name."""
     nodes = browser.cdp("Accessibility.getFullAXTree")["nodes"]
     return [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node["ignored"]]
 
 
 def contrast(browser, front, back):
-    """Returns the ratio of the luminance of two colours, which are properties of the style."""
+    """Returns the contrast of two colours, the ratio of their luminances. The colours are properties of the page's
+    style."""
     def luminance(name):
         text = browser.run("""const probe = document.createElement('i');
             probe.style.color = `var(${arguments[0]})`;
@@ -114,7 +116,8 @@ def test_the_page_follows(node):
         assert browser.run("return document.querySelector('#live').innerText") == "paused"
         requested(browser)
         node.virgate("rm", "zeta")
-        browser.run("return new Promise(resolve => setTimeout(resolve, 5000))")  # the page asks every 2 s
+        # in this time the page would ask the exporter twice, if it were not paused
+        browser.run("return new Promise(resolve => setTimeout(resolve, 5000))")
         assert not requested(browser)
         assert browser.run("return document.querySelector('#vgpus').innerText.includes('zeta')")
         browser.run("document.querySelector('#pause').click()")
@@ -124,7 +127,7 @@ def test_the_page_follows(node):
 
 def test_notes_below_the_tables_follow(node):
     with page(node) as browser:
-        # Adds notes to each answer, in place of those that the exporter writes if there are hundreds of vGPUs.
+        # Adds notes to each answer. The exporter writes such notes if there are hundreds of vGPUs.
         browser.run("""
             const load = window.fetch;
             window.more = 7;
@@ -250,7 +253,8 @@ def test_keys(node):
 
 def test_without_a_script(node):
     with page(node, wants_ready=False, runs_scripts=False) as browser:
-        # The driver's own scripts do not run either. The document and the layout are asked for instead.
+        # Without scripts, the browser driver cannot read the page by its own scripts either. So it requests a snapshot
+        # of the document and its layout.
         text = browser.cdp("DOMSnapshot.captureSnapshot", computedStyles=["display"])
         words = [text["strings"][i] for i in text["documents"][0]["layout"]["text"] if i >= 0]
         shown = " ".join(words)

@@ -1,4 +1,5 @@
-// Tests when the exporter asks the daemon for older samples. Functions of this file stand in for those of the library.
+// Tests when the exporter requests older samples from the daemon. Functions of this file replace those of the library,
+// which ask the daemon.
 #include "exporter/gather.h"
 
 #include <poll.h>
@@ -16,9 +17,9 @@ static struct vg_journal_list no_events;
 static struct vg_error no_error = {.text = "no text"};
 static struct vg_history_sample samples[NEWEST];
 static const char names[VGPUS][8] = {"one", "two", "three"};
-static enum vg_status results[VGPUS]; // of a list of one vGPU
-static double started;		      // when the daemon started
-static int asked[VGPUS];	      // how many times the list of a vGPU was asked for
+static enum vg_status results[VGPUS]; // results of the requests for the history of one vGPU
+static double started;		      // the time at which the daemon started; another time means another daemon
+static int asked[VGPUS];	      // how many times the history of each vGPU was requested
 
 enum vg_status vg_vgpu_list(struct vg_node *node, struct vg_vgpu_list **ret_list)
 {
@@ -62,7 +63,8 @@ const struct vg_error *vg_last_error(void)
 	return &no_error;
 }
 
-// A list of all vGPUs has only the newest sample of each, and a list of one vGPU has all of them.
+// Stands in for the library's function. A request for all vGPUs gets only the newest sample of each, and a request for
+// one vGPU gets all its samples.
 enum vg_status vg_history_list(struct vg_node *node, const struct vg_history_options *options,
 			       struct vg_history_list **ret_list)
 {
@@ -89,7 +91,8 @@ void vg_history_list_free(struct vg_history_list *list)
 {
 }
 
-// Lets another daemon answer, and waits until gather() has asked it: lists are kept for half a second.
+// Simulates the start of another daemon, and waits until gather() has asked it. gather() keeps its lists for half a
+// second before it asks again.
 static const struct samples *ask_new_daemon(void)
 {
 	const time_t end = time(NULL) + PATIENCE_S;
@@ -130,7 +133,7 @@ TEST(a_removed_vgpu_does_not_keep_others_from_being_completed)
 	results[0] = VG_OK;
 }
 
-// Each request to a daemon that does not answer waits for seconds.
+// A request waits for seconds if the daemon does not answer, so it must not be repeated for each vGPU.
 TEST(a_daemon_that_does_not_answer_is_asked_once_and_again_later)
 {
 	const time_t end = time(NULL) + PATIENCE_S;

@@ -60,9 +60,9 @@ TEST(other_credentials_are_refused)
 		"Basic MDEyMzQ1Njc4OWFiY2RlZg==",      // TOKEN without a user name
 		"Basic MDEyMzQ1Njc4OWFiY2RlZjp4",      // TOKEN:x
 		"Basic eDowMTIzNDU2Nzg5YWJjZGVmOng=",  // x:TOKEN:x
-		"Basic eDp4OjAxMjM0NTY3ODlhYmNkZWY=",  // x:x:TOKEN: the password begins after the first colon
+		"Basic eDp4OjAxMjM0NTY3ODlhYmNkZWY=",  // x:x:TOKEN: the password is x:TOKEN
 		"Basic eDowMTIzNDU2Nzg5YWJjZGVmAA==",  // x:TOKEN and a zero byte
-		"Basic AHg6MDEyMzQ1Njc4OWFiY2RlZg==",  // a zero byte before
+		"Basic AHg6MDEyMzQ1Njc4OWFiY2RlZg==",  // a zero byte, and then the user name, a colon and the token
 		"Basic eDow=MTIzNDU2Nzg5YWJjZGVm",     // padding inside
 		"Basic eDowMTIzNDU2Nzg5YWJjZGVm\n",    // not base64
 		"Basic eDowMTIzNDU2Nzg5YWJjZGVm eDow", // two texts
@@ -132,7 +132,7 @@ TEST(the_host_must_be_this_machine_even_with_the_token)
 	CHECK_INT(check("GET", "localhost:80x", NULL), GUARD_MALFORMED);
 }
 
-// Returns why the token of a file with this text and mode is refused; NULL: it is accepted.
+// Writes a token file with this text and mode, and reads it. Returns why it is refused; NULL: it is accepted.
 static const char *read_file(const char *text, mode_t mode, char token[GUARD_TOKEN_MOST + 1])
 {
 	char path[] = "/tmp/virgate-token-XXXXXX";

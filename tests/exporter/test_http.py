@@ -40,7 +40,8 @@ def read_all(connection):
 
 
 def send(where, data):
-    """Sends bytes and returns the status and the body; 0: the connection was closed without an answer."""
+    """Sends bytes, and returns the status and the body of the answer. The status 0 means that the connection was closed
+    without an answer."""
     with connect(where) as connection:
         try:
             connection.sendall(data)
@@ -202,7 +203,7 @@ def test_thousand_connections(node):
     for connection in held[::2]:
         connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: local")
     check_alive(where)
-    assert "train" in node.virgate("ps")  # the daemon answers others meanwhile
+    assert "train" in node.virgate("ps")  # the daemon can still answer other clients
     status = open(f"/proc/{exporter.pid}/status", encoding="ascii").read()
     assert int(re.search(r"VmRSS:\s+(\d+)", status)[1]) < 64 << 10, status
     for connection in held:
@@ -218,7 +219,8 @@ def test_unix_socket_trusts_its_user(node):
     assert "virgate_vgpu_tenants{" in ask(where, host="whatever")[1]
     exporter.kill()
     exporter.wait()
-    exporter, where = node.exporter("--listen", f"unix:{path}", "--socket-mode", "0666")  # takes over the stale file
+    # the exporter replaces the socket file that a killed one left
+    exporter, where = node.exporter("--listen", f"unix:{path}", "--socket-mode", "0666")
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o666
     exporter.send_signal(signal.SIGTERM)
     assert exporter.wait(PATIENCE_S) == 0 and not os.path.exists(path)
@@ -292,7 +294,8 @@ def test_many_requests_cost_the_daemon_few(node):
         status, body = ask(where)
         assert status == 200
     seconds = time.monotonic() - begun
-    # The exporter makes a new text at most every 0.5 s. Each text has the number of answers that were sent before it.
+    # The exporter writes new figures at most every 0.5 s, and sends them again meanwhile. They include the number of
+    # answers sent before, so different figures have different numbers.
     texts = {value(ask(where)[1], 'virgate_exporter_responses_total{code="200"}') for _ in range(20)}
     assert len(texts) <= 2 + seconds / 0.5, (texts, seconds)
 

@@ -96,7 +96,8 @@ def test_damaged_journal_is_read_as_far_as_possible(node):
     assert "5 damaged lines left out" in log, log
     assert "virgate_journal_damaged_lines 5" in node.virgate("metrics")
     node.virgate("shutdown")
-    assert kinds(node)[-3:] == ["started", "ended", "started"]  # the cut line does not damage later ones
+    # the line that was cut off does not damage the lines after it
+    assert kinds(node)[-3:] == ["started", "ended", "started"]
 
 
 def test_journal_that_cannot_be_written(node):
@@ -116,8 +117,8 @@ def test_journal_that_cannot_be_written(node):
 
 
 def start_on_small_disk(node):
-    """Starts a daemon whose state directory is a disk of 256 KiB that no other process sees. Returns that directory as
-    seen from here."""
+    """Starts a daemon whose state directory is on a disk of 256 KiB. The disk is mounted only in the daemon's
+    namespace. Returns the path by which this process reaches that directory."""
     if os.geteuid() != 0:
         raise Skipped("needs root")
     mount = "mount -t tmpfs -o size=256k,mode=700 none \"$VIRGATE_STATE_DIR\" && exec \"$VIRGATE_DAEMON\" --foreground"
@@ -141,11 +142,11 @@ def test_full_disk(node):
         except OSError as error:
             assert error.errno == errno.ENOSPC, error
     before = os.path.getsize(path)
-    for _ in range(60):  # more than the last page of the file has room for
+    for _ in range(60):  # these events need more than the free part of the file's last page
         assert "larger than" in node.virgate("create", "big", "--memory", "9G", "--device", "0", code=1)
     wait_for(lambda: "virgate_journal_write_errors_total 0\n" not in node.virgate("metrics"), "an error")
     assert kinds(node).count("denied") == 60  # from memory
-    # A new vGPU cannot be saved either, and the daemon goes on.
+    # The disk is full, so a new vGPU cannot be saved. The daemon must continue to run.
     assert "cannot be saved" in node.virgate("create", "late", "--memory", "64M", code=1)
     log = open(f"{node.directory}/log", encoding="utf-8").read()
     assert log.count("No space left on device; the daemon goes on") == 1, log
@@ -163,7 +164,7 @@ def test_full_disk(node):
 
 def test_drains_and_waits(node):
     node.virgate("drain", "1")
-    node.virgate("drain", "1")  # it is drained already: no event
+    node.virgate("drain", "1")  # the GPU is drained already, so this makes no event
     node.virgate("drain", "1", "--undo")
     assert [(event["kind"], event["text"]) for event in events(node) if "drain" in event["kind"]] == [
         ("drained", "GPU 1"), ("undrained", "GPU 1")]
@@ -194,7 +195,8 @@ def test_drains_and_waits(node):
 
 def test_journal_is_bounded(node):
     node.virgate("ps")
-    # The budget grows with time, so a loaded machine needs more rounds until an event is left out.
+    # How many events of a user the journal takes grows with time. So a slow machine needs more rounds until an event is
+    # left out.
     for i in range(1000):
         node.virgate("create", f"v{i}", "--memory", "64M", "--device", "0")
         node.virgate("rm", f"v{i}")

@@ -20,7 +20,7 @@ FIRST_VIEW_MOST = 300 << 10
 
 
 def get(where, path, password=None, method="GET", **more):
-    """Returns the status, the headers and the body."""
+    """Requests a path of the exporter. Returns the status, the headers and the body of the answer."""
     port = int(re.match(r"http://127\.0\.0\.1:(\d+)", where)[1])
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     headers = {"Accept-Encoding": "gzip"} | {name.replace("_", "-"): text for name, text in more.items()}
@@ -44,7 +44,7 @@ def start(node):
 
 
 def run_hostile(node):
-    """Starts a program whose name is HTML, in the vGPU train."""
+    """Starts a program in the vGPU `train`. The name of the program is an HTML element."""
     name = f"{node.directory}/<b>&\"x"
     shutil.copy(f"{node.build}/examples/grow", name)
     node.virgate("create", "train", "--memory", "512M", "--share", "30")
@@ -71,7 +71,7 @@ def test_first_view_is_small_and_local(node):
         assert get(where, name, Accept_Encoding="identity")[0] == 406, name
         assert get(where, name, Accept_Encoding="gzip, br")[0] == 200, name
     total += sum(len(get(where, path)[2]) for path in ("/api/history", "/api/events"))
-    assert total < FIRST_VIEW_MOST, total  # test_page_parts.c adds up those of a full node
+    assert total < FIRST_VIEW_MOST, total  # test_page_parts.c checks the same limit for a node with many vGPUs
     assert not re.search(r" style=| on\w+=|<script>", body)
 
 
@@ -94,11 +94,11 @@ def test_the_password_is_asked_for_only_if_there_is_one(node):
     status, headers, body = get(where, "/full")
     assert status == 403 and "WWW-Authenticate" not in headers and "--token-file" in body
     assert "/full" not in get(where, "/")[2]
-    assert get(where, "/", "")[0] == 401  # an empty password is not the missing token
+    assert get(where, "/", "")[0] == 401  # an empty password must not be accepted in place of the token
 
 
 def test_the_page_shows_other_users_no_programs(node):
-    """A reader without the token gets the figures of `virgate ps`, and no reader gets more by another path."""
+    """A reader without the token must see what `virgate ps` shows to every user, and get no more by another path."""
     run_hostile(node)
     where = start(node)
     for path in ("/", "/metrics", "/api/overview", "/api/history", "/api/history?vgpu=train", "/api/events"):

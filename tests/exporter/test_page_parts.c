@@ -1,5 +1,5 @@
-// Tests what makes the page and its JSON, from lists of the test's own: the kept samples, their bound and their merged
-// points, text that users chose, and the size of the first view.
+// Tests the code that makes the page and its JSON, with lists that the test provides: the samples that are kept, their
+// limit, the points into which samples are merged, texts that users chose, and the size of the first view.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static struct vg_history_sample make_sample(uint64_t number)
 					  .refusals = number / 100};
 }
 
-// Adds a series with the samples from `first` to `last` to the list. "": of a GPU.
+// Adds a series with the samples from `first` to `last` to the list. If `vgpu` is "", it is the series of a GPU.
 static void add_to_list(const char *vgpu, int device, uint64_t first, uint64_t last)
 {
 	struct vg_history_sample *samples = calloc(last - first + 1, sizeof *samples);
@@ -63,7 +63,7 @@ static const struct samples_series *find(const struct samples *samples, const ch
 	return NULL;
 }
 
-// Checks that the series has exactly the samples from `first` to the last one.
+// Checks that the kept series has exactly the samples from `first` to the newest one.
 static void check_samples(const struct samples *samples, const char *vgpu, uint64_t first)
 {
 	const struct samples_series *found = find(samples, vgpu);
@@ -94,17 +94,18 @@ TEST(older_samples_are_completed)
 {
 	struct samples samples = {0};
 
-	add_to_list("train", 0, 801, 1000); // of 1000 samples the answer has only the newest 200
+	add_to_list("train", 0, 801, 1000); // the daemon has 1000 samples, but its first answer has only the newest 200
 	add_to_list("", 0, 801, 1000);
 	CHECK_INT(samples_add(&samples, &list, STARTED), 0);
 	clear_list();
 	struct samples_series *partial = samples_find_partial(&samples);
 	CHECK(partial && strcmp(partial->vgpu, "train") == 0);
-	add_to_list("train", 0, 282, 1001); // meanwhile there is one more
+	add_to_list("train", 0, 282, 1001); // the daemon took another sample before this answer
 	samples_complete(partial, &list);
 	clear_list();
 	check_samples(&samples, "train", 282);
-	CHECK(!samples_find_partial(&samples)); // only vGPUs can be asked for
+	// the series of the GPU is partial, too, but only a vGPU's older samples can be requested
+	CHECK(!samples_find_partial(&samples));
 	samples_finish(&samples);
 }
 
@@ -118,7 +119,7 @@ TEST(a_series_that_cannot_be_completed_is_not_asked_for_again)
 	CHECK(!samples_find_partial(&samples));
 	check_samples(&samples, "train", 801);
 	clear_list();
-	// A list that ends before the kept samples begin would leave a gap, so it is not used.
+	// A list that ends before the first kept sample would leave a gap between them, so it is not used.
 	samples.series[0]->is_whole = false;
 	add_to_list("train", 0, 1, 500);
 	samples_complete(samples_find_partial(&samples), &list);
@@ -135,7 +136,8 @@ TEST(a_gap_is_completed_too)
 	CHECK_INT(samples_add(&samples, &list, STARTED), 0);
 	CHECK(!samples_find_partial(&samples));
 	clear_list();
-	add_to_list("train", 0, 401, 600); // no page was open meanwhile
+	// the exporter did not ask the daemon for 300 samples, because no page was open
+	add_to_list("train", 0, 401, 600);
 	CHECK_INT(samples_add(&samples, &list, STARTED), 0);
 	clear_list();
 	check_samples(&samples, "train", 401);
@@ -202,7 +204,8 @@ TEST(a_vgpu_that_was_left_out_is_completed)
 	clear_list();
 	const char *late = names[SAMPLES_SERIES_MOST];
 	for (uint64_t number = 101; number <= 102;
-	     number++) { // the first vGPU is removed, so there is room for the last
+	     // the first vGPU was removed, so there is now room for the last one
+	     number++) {
 		for (int i = 1; i <= SAMPLES_SERIES_MOST; i++)
 			add_to_list(names[i], 0, number, number);
 		CHECK_INT(samples_add(&samples, &list, STARTED), 0);
@@ -272,7 +275,8 @@ TEST(one_vgpu_has_all_samples_and_all_vgpus_have_merged_points)
 	clear_list();
 	CHECK_CONTAINS(history_text(&samples, "late", "refusals"), "\"refusals\":[7,7,7,7,7]");
 	CHECK(!strstr(text, "charged") && !strstr(text, "train"));
-	// A point has the highest charge of its samples, and the last value of a counter. Six samples make a point.
+	// Six samples are merged into a point. It has the highest charge of these samples, and the last value of each
+	// counter.
 	CHECK_CONTAINS(history_text(&samples, NULL, "charged,gpu_ns"), "\"every\":30,");
 	CHECK_CONTAINS(text, ",753926144,754974720],\"gpu_ns\"");
 	CHECK_CONTAINS(text, ",719000000000,720000000000]}");
@@ -347,7 +351,8 @@ TEST(text_of_users_stays_text)
 	CHECK_STR(written(text_write_html, "größe 🎉"), "größe 🎉");
 	CHECK_STR(written(text_write_html, NULL), "");
 	CHECK_STR(written(text_write_json, "</script>\"\\\n\xc3"), "\"\\u003c/script\\u003e\\\"\\\\\\u000a?\"");
-	// overlong, a surrogate, beyond Unicode, cut off, and a byte that never begins a character
+	// invalid UTF-8: an overlong form, a surrogate, a code beyond Unicode, a truncated character, and a byte that
+	// never begins a character
 	static const char *const invalid[] = {"\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80",
 					      "\xe2\x82", "\x80",	  "\xf8\x88\x80\x80\x80"};
 	for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++)
@@ -382,7 +387,7 @@ static struct samples kept;
 static struct gathered gathered = {
 	.vgpus = &vgpu_list, .devices = &device_list, .samples = &kept, .events = &event_list, .time = 1e9};
 
-// Makes a node with 16 vGPUs, 64 programs of this name, an hour of samples, and a full list of events.
+// Makes a node with 16 vGPUs, 64 programs with the name `command`, an hour of samples, and a full list of events.
 static void make_node(const char *command)
 {
 	for (int i = 0; i < 2; i++)
@@ -513,7 +518,7 @@ TEST(programs_in_the_overview_are_bounded)
 	CHECK_INT(count(text, "\"tenants\":null,\"tenants_left_out\":null}"), VGPUS);
 }
 
-// Every element that the page begins must end, whatever names the programs have.
+// The page must have an end tag for every start tag, whatever the names of programs are.
 TEST(names_of_programs_do_not_change_the_page)
 {
 	make_node("x");
@@ -536,7 +541,7 @@ TEST(a_problem_takes_the_place_of_the_figures)
 	CHECK(!strstr(text, "training-1") && !strstr(text, "<table"));
 }
 
-// Files that a browser loads are compressed, and the others are not.
+// The files of the page are compressed in the exporter; the page itself, the history and the events are not.
 TEST(the_first_view_of_a_full_node_is_small)
 {
 	static const size_t files = sizeof page_css + sizeof page_js + sizeof charts_js + sizeof timeline_js +

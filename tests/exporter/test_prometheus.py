@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_prometheus.py BUILD: a real Prometheus reads the exporter and answers every query of the alert rules and the
-dashboard; promtool checks the rules and the settings."""
+"""test_prometheus.py BUILD: lets a real Prometheus read the exporter, and answer every query of the alert rules and the
+dashboard. Checks the rules and the settings with promtool."""
 
 import json
 import os
@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 from node import PATIENCE_S, Skipped, run_tests, wait_for  # noqa: E402
 
 DOCUMENTS = f"{os.path.dirname(os.path.abspath(__file__))}/../../docs/monitoring"
-# These have no sample here: nothing is shared in turns, evictable or out of order.
+# These metrics have no sample in this test, because no vGPU takes turns, is evictable or is out of order.
 EMPTY = ("share_held", "gpu_seconds", "waiting_seconds", "turns_total", "host_bytes")
 
 

@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
-"""test_trace.py BUILD [WORD...]: `virgate trace` with the real daemon on the simulated GPU.
-
-Checks every file against the rules of the trace event format.
-"""
+"""test_trace.py BUILD [WORD...]: tests `virgate trace` with the real daemon on the simulated GPU. Checks every trace
+file against the rules of the trace event format."""
 
 import collections
 import json
@@ -62,17 +60,19 @@ class Trace:
             assert isinstance(event["args"]["sort_index"], int)
 
     def check_track(self, event):
-        """Checks that the event's process and thread have names, and belong together."""
+        """Checks that the event's process and thread have names, and that the thread belongs to the process."""
         if event["ph"] == "M" or event.get("s") == "g":
             return
         assert event["pid"] in self.processes, event
-        # Perfetto takes a counter as one of the thread with the number of its process.
+        # Perfetto assigns a counter to the thread whose number is that of the process, so that thread must belong to
+        # it.
         assert self.threads.get(event["pid"], (event["pid"],))[0] == event["pid"], event
         if "tid" in event:
             assert self.threads[event["tid"]][0] == event["pid"], event
 
     def check_nesting(self):
-        """Checks that slices of one thread are nested or apart, in the order in which a reader takes them."""
+        """Checks that two slices of a thread are either nested or do not overlap, and are in the order in which a
+        reader processes them."""
         tracks = collections.defaultdict(list)
         for number, event in enumerate(self.events):
             if event["ph"] == "X":
@@ -98,14 +98,14 @@ class Trace:
                 self.processes[event["pid"]].startswith(process)}
 
     def programs(self, process):
-        """Returns the sums of the programs of a vGPU: their slices have the names of their tracks."""
+        """Returns the figures of each program of a vGPU. A program is a slice that has the same name as its track."""
         return [event["args"] for event in self.events if event["ph"] == "X" and
                 self.processes[event["pid"]].startswith(process) and
                 self.threads[event["tid"]][1] == event["name"]]
 
 
 def prepare(node, **costs):
-    """Lets the processes of the node share the time of each GPU."""
+    """Sets up the simulated GPUs so that processes share the time of each GPU."""
     node.environment["VIRGATE_SIM"] += ",slice=2150us,sms=2"
     node.environment["VIRGATE_SIM_COST"] = ",".join(f"{key}={value}" for key, value in costs.items()) or "device=4G"
 
@@ -119,7 +119,7 @@ def begin(node, vgpu, rate=1000):
 
 
 def finish(process):
-    """Ends a program of begin(). Returns how many fills and copies it made."""
+    """Ends a program that begin() has started. Returns how many fills and copies it made."""
     process.stdin.close()
     return tuple(map(int, process.stdout.readline().split()))
 
@@ -140,7 +140,8 @@ def gpu_ms(trace, vgpu):
 
 
 def test_two_vgpus_take_turns(node):
-    prepare(node, device="512M")  # so that each program alone keeps the GPU busy for more than half of the time
+    # with this speed, each program alone would keep the GPU busy for more than half of the time
+    prepare(node, device="512M")
     for vgpu, share in (("small", "25"), ("large", "75")):
         node.virgate("create", vgpu, "--memory", "512M", "--share", share, "--device", "0")
     programs = [begin(node, "small"), begin(node, "large")]
@@ -158,7 +159,7 @@ def test_two_vgpus_take_turns(node):
         assert one["ts"] + one["dur"] <= other["ts"], (one, other)
     for vgpu in ("small", "large"):
         used = (after[vgpu] - before[vgpu]) * 1e3
-        # The figures were read a little before and after the trace.
+        # The figures `used` were read a little before and after the trace, so they are somewhat larger.
         assert .5 * used <= gpu_ms(trace, vgpu) <= used + 1, (vgpu, gpu_ms(trace, vgpu), used)
         names = {event["name"] for event in trace.slices(f"vGPU {vgpu} ", "turns")}
         assert {"has the GPU", "waits for a turn"} <= names, names
@@ -179,19 +180,20 @@ def start_trace(node, seconds, path=None):
 
 
 def drafts(node):
-    """Returns the temporary files of traces, which exist as long as a trace is recorded, that have the first events."""
+    """Returns the names of traces that are being recorded and already contain events. They are temporary files."""
     names = [name for name in os.listdir(node.directory) if name.startswith("trace.json.")]
     return [name for name in names if os.path.getsize(f"{node.directory}/{name}")]
 
 
 def test_counts_agree_with_the_program(node):
-    """Without a share nothing is enforced; launches are counted all the same while a trace is recorded."""
+    """Tests a vGPU without a share, whose launches are not delayed. They must still be counted while a trace is
+    recorded."""
     prepare(node)
     node.virgate("create", "free", "--memory", "512M")
     program = begin(node, "free")
     trace = start_trace(node, 60)
     wait_for(lambda: drafts(node), "the recording")
-    time.sleep(3)  # the longer, the less the batches matter in which launches are counted
+    time.sleep(3)  # launches are counted in batches, which matter less in a longer recording
     trace.send_signal(signal.SIGINT)
     said, _ = trace.communicate(timeout=PATIENCE_S)
     assert "1 vGPU, 1 program, 0 turns" in said, said
@@ -221,7 +223,8 @@ def test_suspensions_and_refusals_appear(node):
     node.virgate("resume", "moves")
     trace.send_signal(signal.SIGTERM)
     said, _ = trace.communicate(timeout=PATIENCE_S)
-    assert trace.returncode == 0 and "3 vGPUs, " in said, said  # a program of less than 50 ms may not be seen
+    # a program that runs for less than 50 ms may be missing in the trace
+    assert trace.returncode == 0 and "3 vGPUs, " in said, said
     traced = Trace(f"{node.directory}/trace.json")
     happened = traced.instants("vGPU moves ")
     assert {"suspended", "resumed"} <= set(happened) and happened["suspended"]["ts"] < happened["resumed"]["ts"]
@@ -258,7 +261,7 @@ def test_a_daemon_that_ends_leaves_a_part(node):
     said = trace.communicate(timeout=PATIENCE_S)
     assert trace.returncode == 1 and "the daemon ended after" in said[1] and "1 vGPU" in said[0], said
     assert Trace(f"{node.directory}/trace.json").about["daemon_ended"]
-    # No daemon runs now, and none is started.
+    # No daemon runs now, and `virgate trace` must not start one.
     assert "daemon" in node.virgate("trace", "-o", f"{node.directory}/other.json", code=1)
     assert not os.path.exists(f"{node.directory}/other.json")
     assert not os.path.exists(f"{node.directory}/run/virgated.sock")
@@ -332,7 +335,8 @@ def test_other_users_see_what_ps_shows(node):
     text = json.dumps(trace.events)
     assert "trace_load" not in text and "copied" not in text
     names = [name for event in trace.events for name in (event.get("name"), event.get("args", {}).get("name"))]
-    assert not any(str(programs[0].pid) in str(name) for name in names)  # other numbers may have the same digits
+    # only names are searched, since other numbers may have the same digits
+    assert not any(str(programs[0].pid) in str(name) for name in names)
     assert max(trace.counters("vGPU one ", "memory charged")) >= 64
     for program in programs:
         finish(program)
