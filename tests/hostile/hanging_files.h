@@ -1,5 +1,5 @@
-// Mounts a FUSE file system whose files can be opened, but closing them never finishes: the kernel's FLUSH request gets
-// no answer. Root mounts it, as fusermount does for a user.
+// Mounts a FUSE file system with files that can be opened, but never closed: the kernel's request FLUSH gets no answer.
+// Root mounts it, as fusermount does for a user.
 #pragma once
 #include "test.h"
 

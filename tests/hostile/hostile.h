@@ -1,5 +1,6 @@
-// Starts a system daemon on a simulated GPU, users who attack it, and a victim. Root starts all of them in a new PID
-// and mount namespace, so that no process survives the test, and the test can choose process ids. Include once.
+// Starts a system daemon on a simulated GPU, users who attack it, and a victim. They run in a new PID and mount
+// namespace that root makes, so that no process survives the test, and the test can choose process ids. Include this
+// header in one file of a program.
 #pragma once
 #include "broker_fixture.h"
 
@@ -18,7 +19,7 @@ static inline int attack_ms(void)
 	return text ? atoi(text) : 500;
 }
 
-// Returns for how long all attacks on one property run together: HOSTILE_STORM_MS, or three seconds.
+// Returns for how long all attacks of one kind run together: HOSTILE_STORM_MS, or three seconds.
 static inline int storm_ms(void)
 {
 	const char *text = getenv("HOSTILE_STORM_MS");
@@ -28,8 +29,8 @@ static inline int storm_ms(void)
 
 static int namespace_error = -1; // 0: this process runs in new namespaces
 
-// Runs before main(), and lets the tests run in a child, which is process 1 of a new namespace. All processes of the
-// tests end with that child.
+// Runs before main(). Executes the tests in a child that is process 1 of a new PID namespace, so that all their
+// processes end with that child.
 __attribute__((constructor)) static void enter_namespaces(void)
 {
 	int status;
@@ -80,7 +81,8 @@ static inline pid_t start_user(uid_t uid, void (*body)(void))
 
 	if (child == 0) {
 		setpgid(0, 0);
-		if (uid != bob) // attackers have the lowest priority: the test measures the daemon, not the scheduler
+		// attackers have the lowest priority, because the test measures the daemon and not the scheduler
+		if (uid != bob)
 			setpriority(PRIO_PROCESS, 0, 19);
 		become(uid);
 		body();
@@ -143,7 +145,7 @@ static inline void run_user(uid_t uid, void (*body)(void))
 
 static volatile bool *attack_is_ready;
 
-// Reports that the attack begins. The attacker calls this function when its preparations are done.
+// An attacker calls this function when its preparations are done. It tells the test that the attack begins.
 static inline void attack_begins(void)
 {
 	*attack_is_ready = true;
@@ -199,7 +201,7 @@ static inline void prepare_system(void)
 	leave_memory();
 	fresh_node();
 	if (!registered)
-		// Exit handlers run in reverse order, so this one runs after that of fresh_node().
+		// Exit handlers run in reverse order, so this one runs after the one of fresh_node().
 		atexit(leave_memory);
 	registered = true;
 	mount_memory();

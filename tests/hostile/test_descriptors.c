@@ -1,4 +1,4 @@
-// Sends descriptors to the daemon whose close takes as long as their sender wants.
+// Sends descriptors to the daemon whose close() takes a long time, as the sender determines.
 #include "victim.h"
 
 #include "hanging_files.h"
@@ -16,7 +16,7 @@ static int open_hanging(void)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static int (*make_slow)(void); // makes a descriptor that closes slowly
+static int (*make_slow)(void); // makes a descriptor whose last close() takes a long time
 static unsigned int at_once;   // number of descriptors in one packet
 static int senders_packets;    // number of packets of each sender
 
@@ -34,9 +34,10 @@ static void send_slow(bool malformed)
 		count++;
 	header.size -= malformed;
 	vg_wire_send_raw(fd, &header, sizeof header, "{}", 2, descriptors, count);
-	// The second packet stays in the connection's queue when the daemon closes the connection.
+	// The daemon closes the connection after the first packet if it is malformed. This packet then stays in the
+	// connection's queue.
 	vg_wire_send_raw(fd, &header, sizeof header, "{}", 2, descriptors, count);
-	// Closes this process's copies first, so that the daemon closes the last ones, unless the daemon was faster.
+	// Closes this process's copies before the connection, so that the daemon most likely closes the last copies.
 	for (unsigned int i = 0; i < count && make_slow != open_hanging; i++)
 		close(descriptors[i]);
 	close(fd);
@@ -52,7 +53,8 @@ static void attack(void)
 			for (int j = 0; j < senders_packets; j++)
 				send_slow(i & 1);
 			for (;;)
-				pause(); // keeps the files open that make the sent descriptors slow to close
+				// keeps those files open whose descriptors were sent, so that closing them takes long
+				pause();
 		}
 		poll(NULL, 0, 50);
 		waitpid(-1, NULL, WNOHANG);
@@ -77,14 +79,14 @@ TEST(files_that_never_close)
 	fresh_system();
 	start_hanging_files(directory);
 	check_attack(open_hanging, 8, 20, "files that never close");
-	end_hanging_files(); // ends all hanging closes
+	end_hanging_files(); // lets all close() calls that hang in the daemon return
 	for (int i = 0; i < 1000 && count_descriptors(daemon_pid) > 30; i++)
 		poll(NULL, 0, 5);
 	CHECK(count_descriptors(daemon_pid) <= 30);
 }
 
-// Returns a TCP connection with unacknowledged data. Closing it takes as long as the process that opened it has set
-// with SO_LINGER.
+// Returns a TCP connection with unacknowledged data. Its last close() takes as long as SO_LINGER says, which this
+// process sets.
 static int make_lingering(void)
 {
 	static char data[1 << 20];
@@ -102,10 +104,10 @@ static int make_lingering(void)
 	while (write(fd, data, sizeof data) > 0)
 		;
 	fcntl(fd, F_SETFL, 0);
-	return fd; // the listener stays open, with the connection in its queue
+	return fd; // the listening socket stays open, with the other end of the connection in its queue
 }
 
-// Returns a socket in whose queue a lingering connection waits.
+// Returns a socket with a message in its queue that contains a lingering connection.
 static int make_nested(void)
 {
 	int pair[2], inner = make_lingering();
@@ -141,7 +143,7 @@ TEST(sockets_with_lingering_sockets_inside)
 	end_daemon_at_once();
 }
 
-// Starts sessions that the daemon refuses. The client never reads the refusals.
+// Starts sessions that the daemon refuses, and never reads the refusals.
 static void be_refused(void)
 {
 	for (int i = 0; i < 300; i++)
@@ -168,7 +170,7 @@ static void make_a(void)
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':67108864}"));
 }
 
-// Enters vGPU a. Retries, because a busy daemon has no time for so many connections of one user, and closes those that
+// Enters vGPU a. Tries again if the daemon has closed the connection: a busy daemon closes connections of a user that
 // have waited too long.
 static void enter_a(void)
 {
@@ -179,7 +181,7 @@ static void enter_a(void)
 	free(answer);
 }
 
-// Ends many programs at the same time. The end of a single program costs the daemon little.
+// Ends many programs at the same time, although the daemon handles the end of a single program quickly.
 static void end_many_programs(void)
 {
 	enum { PROGRAMS = 1000, AT_ONCE = 32 }; // AT_ONCE: number of programs that enter at the same time

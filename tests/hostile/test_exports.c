@@ -1,4 +1,4 @@
-// Sends an epoll instance with so many entries that the kernel needs long to list them.
+// Sends the daemon an epoll instance with so many entries that the kernel takes long to list them.
 #include "victim.h"
 
 #include "ledger/layout.h"
@@ -11,7 +11,8 @@ static void make_vgpu(void)
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':268435456}"));
 }
 
-// Makes an epoll instance. Its entries exist as long as their file is open, even after their descriptors are closed.
+// Makes an epoll instance with very many entries. An entry exists as long as its file is open, even after its
+// descriptor was closed.
 static int make_items(unsigned int files)
 {
 	int epoll = epoll_create1(EPOLL_CLOEXEC), top = (int)sysconf(_SC_OPEN_MAX) - 100;
@@ -23,7 +24,7 @@ static int make_items(unsigned int files)
 		for (int fd = 100; fd < top; fd++) {
 			CHECK_INT(dup2(file, fd), fd);
 			if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0)
-				return epoll; // the user's limit is reached
+				return epoll; // the user cannot add more entries
 		}
 		close_range(100, (unsigned int)top, 0);
 	}
@@ -44,7 +45,7 @@ static void die_with_items(void)
 		if (tenant == 0) {
 			if (vg_ledger_open(path, &ledger) != 0 ||
 			    vg_ledger_reserve(ledger, VG_LEDGER_VMM, 4 * MIB) != 0 || vg_ledger_self(&self) < 0)
-				_exit(0); // the vGPU is full
+				_exit(0); // the vGPU has no room for another tenant
 			vg_ledger_set_exported(ledger, 4 * MIB, 0);
 			registration.pid = self.pid, registration.pid_namespace = self.pid_namespace,
 			registration.start_time = self.start_time;

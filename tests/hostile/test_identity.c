@@ -1,4 +1,4 @@
-// Checks that the daemon identifies processes by pidfd, not by pid, since pids are reused.
+// Checks that the daemon identifies processes by pidfd instead of by pid, because the kernel reuses pids.
 #include "hostile.h"
 
 #include <sys/socket.h>
@@ -41,8 +41,8 @@ static void revoke_by_force(void)
 	CHECK_AGREED(receive_answer(fd, NULL));
 }
 
-// Connects to the daemon as the user and exits. The connection stays open in the caller. Returns the pid that the
-// process had.
+// Connects to the daemon as the user, and exits. Returns the pid that this process had. *ret_fd is the connection,
+// which stays open in the caller.
 static pid_t connect_and_exit(uid_t uid, int *ret_fd)
 {
 	int status;
@@ -79,8 +79,8 @@ static void await_publication(const char *name, bool is_there)
 	CHECK_INT(listed_figure(name, 0, "leases", NULL) >= 0, is_there);
 }
 
-// Starts a root process with the pid of a process of Alice that has exited. Sets *ret_fd to the connection of Alice's
-// process. Returns 0 if no such process could be started.
+// Makes a process of Alice connect and exit, and starts a process of root with the same pid. Sets *ret_fd to the
+// connection of Alice's process. Returns 0 if another process got the pid.
 static pid_t replace_process(int *ret_fd)
 {
 	pid_t number = connect_and_exit(alice, ret_fd);
@@ -93,7 +93,7 @@ static pid_t replace_process(int *ret_fd)
 
 static void end_replacement(pid_t other, int fd)
 {
-	CHECK_INT(waitpid(other, NULL, WNOHANG), 0); // root's process is not killed
+	CHECK_INT(waitpid(other, NULL, WNOHANG), 0); // the daemon must not have killed root's process
 	kill(other, SIGKILL);
 	CHECK_INT(waitpid(other, NULL, 0), other);
 	close(fd);
@@ -119,13 +119,14 @@ TEST(reused_process_ids_are_not_signalled)
 		if (!other)
 			continue;
 		count++;
-		// Begin a session now on the connection that Alice's process had opened. That process has ended.
+		// Begin a session on the connection of Alice's process, which has ended. Its pid belongs to root's
+		// process now.
 		CHECK_INT(send_request(fd, "{'op':'open','name':'w','access':'read'}"), 0);
 		json_decref(receive_answer(fd, NULL));
 		run_user(alice, revoke_by_force);
 		end_replacement(other, fd);
 		end_user(publisher);
-		// Wait until this publication is gone. Otherwise the wait for the next one would find this one.
+		// Wait until this publication is gone, so that the next wait cannot find it in place of the new one.
 		await_publication("w", false);
 		publisher = start_user(alice, publish_and_wait);
 		await_publication("w", true);

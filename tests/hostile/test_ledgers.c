@@ -1,4 +1,4 @@
-// Users write to their ledgers, which are all in one file system.
+// Lets users enlarge and overwrite their ledgers. All ledgers are in one file system, which must not become full.
 #include "victim.h"
 
 #include "ledger/layout.h"
@@ -52,7 +52,7 @@ TEST(growing_ledgers_are_truncated_and_their_vgpus_removed)
 	for (int i = 0; i < 1000 && figure("a", "memory") >= 0; i++)
 		poll(NULL, 0, 5);
 	CHECK_INT(figure("a", "memory"), -1);
-	// A process that has the file open cannot make it grow again.
+	// After the vGPU is removed, a process that still has the ledger open must not be able to enlarge it.
 	CHECK_INT(ftruncate(fd, 1 << 30), 0);
 	await_size(fd, size);
 	close(fd);
@@ -111,7 +111,7 @@ TEST(ledgers_truncated_while_daemons_start)
 
 // ---- the contents of a ledger affect only its own vGPU -----------------------------------------------------------
 
-static pid_t named; // a process of root that the slots name
+static pid_t named; // a process of root whose pid the attacker writes into slots
 
 static struct ledger_file *map_ledger(const char *name)
 {
@@ -124,7 +124,8 @@ static struct ledger_file *map_ledger(const char *name)
 	return file;
 }
 
-// Overwrites the whole ledger of vGPU a. The ledger of vGPU c stays valid, but its slots name a process of root.
+// Overwrites the whole ledger of vGPU a. In the ledger of vGPU c, overwrites only the slots: they name a process of
+// root.
 static void scribble(void)
 {
 	struct ledger_file *file = map_ledger("c");

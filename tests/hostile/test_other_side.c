@@ -27,8 +27,8 @@ static void serve_falsely(int listener)
 	}
 }
 
-// Swaps the directories of the daemon and the attacker repeatedly. A client that checks the owner before it connects
-// can reach the attacker.
+// Exchanges the directories of the daemon and the attacker again and again. A client that only checks the directory's
+// owner before it connects would sometimes reach the attacker.
 static void swap_directories(void)
 {
 	char fake[320], next[320], path[340];

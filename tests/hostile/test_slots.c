@@ -1,11 +1,11 @@
-// Names arbitrary processes in slots of a user's own ledgers.
+// Writes arbitrary processes into the slots of a user's own ledgers.
 #include "victim.h"
 
 #include "ledger/layout.h"
 
 enum { VGPUS = 20, ENVIRONMENT_MIB = 256 };
 
-// Returns the name of the user's vGPU with this number. Each user has separate vGPUs.
+// Returns the name of one of the user's vGPUs. Each user has other vGPUs.
 static const char *name_of(uid_t uid, int number)
 {
 	static char name[40];
@@ -148,7 +148,7 @@ TEST(slots_of_another_pid_namespace_that_keep_changing)
 	poll(NULL, 0, SECONDS * 1000);
 	unsigned long percent = (time_of(daemon_pid) - before) * 100 / (SECONDS * (unsigned long)sysconf(_SC_CLK_TCK));
 	printf("the daemon takes %lu %% of a processor\n", percent);
-	// The search may use a quarter of a core, and the loop 10 of each 250 ms.
+	// The daemon's search for processes may use a quarter of a core, and its loop may use 10 ms in 250 ms.
 	CHECK(percent <= 45);
 	end_user(attacker);
 }
@@ -166,7 +166,7 @@ static void have_a_long_environment(void)
 	CHECK(vg_file_read("/proc/self/stat", text, sizeof text) > 0);
 	int count = 0;
 	for (char *word = strtok(strrchr(text, ')') + 2, " "); word && count < 60; word = strtok(NULL, " "))
-		fields[count++] = strtoul(word, NULL, 10); // `word` begins at field 3 of proc(5)
+		fields[count++] = strtoul(word, NULL, 10); // `word` begins at field 3 of /proc/PID/stat, see proc(5)
 	map = (struct prctl_mm_map){.start_code = fields[23],
 				    .end_code = fields[24],
 				    .start_stack = fields[25],
@@ -205,7 +205,7 @@ static void leave_vgpus_behind(void)
 	}
 }
 
-// Returns how many MiB the daemon has read, from all files.
+// Returns how many MiB the daemon has read from files in all.
 static long read_mib(void)
 {
 	char path[64], text[512];
@@ -222,17 +222,18 @@ TEST(endless_environments)
 	fresh_system();
 	pid_t attacker = start_attack(leave_vgpus_behind);
 	check_victim("an environment without an end");
-	// The search ends in spite of the large environment, and the vGPU is removed.
+	// The daemon's search must end although the environment is large, so it removes the vGPU.
 	for (int i = 0; i < 2000 && figure(left_name(alice, 0), "memory") >= 0; i++)
 		poll(NULL, 0, 5);
 	CHECK_INT(figure(left_name(alice, 0), "memory"), -1);
 	CHECK(resident_mib(daemon_pid) < 150 * SANITIZED);
-	// The daemon has never read the whole environment.
+	// The daemon must not have read the environment to its end.
 	CHECK(read_mib() < ENVIRONMENT_MIB);
 	end_user(attacker);
 }
 
-// Makes the listing slow, with very many tenants. The daemon must look up a name for each of them.
+// Writes very many guests into the ledgers, which makes a listing slow: the daemon must look up a name for each of
+// them.
 static void be_guests(void)
 {
 	ledger_word owner = owner_of(getpid());

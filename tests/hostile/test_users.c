@@ -1,4 +1,5 @@
-// Checks that subordinate ids count as their owner, and that slow look-ups of users do not delay other requests.
+// Checks that subordinate user ids count as the user who owns them, and that slow look-ups of users do not delay other
+// requests.
 #include "victim.h"
 
 #include <sys/socket.h>
@@ -72,14 +73,14 @@ TEST(subordinate_ids_count_as_their_owner)
 	CHECK_INT(*made, 64);
 	CHECK_INT(try_user(alice, make_one), 7);
 	CHECK_INT(try_user(bob, make_one), 0);
-	// All subordinate ids of root count as one user, which is not root.
+	// The subordinate ids of root count as one user together. They do not count as root.
 	*made = 0;
 	for (unsigned int i = 0; i < USERS; i++)
 		run_user(FIRST_SUBORDINATE + 100000 + i, make_vgpus);
 	CHECK_INT(*made, 64);
 	CHECK_INT(try_user(0, make_one), 0);
-	// An id without an owner counts as a separate user. The daemon reads the file at most once a second, so wait
-	// for that.
+	// A subordinate id without an owner counts as a user of its own. The daemon reads /etc/subuid at most once a
+	// second, so wait for that.
 	write_subordinate_ids("# none\n");
 	int status = 7;
 	for (unsigned int i = 0; i < 1000 && status == 7; i++) {

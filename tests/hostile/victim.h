@@ -1,6 +1,6 @@
-// Starts a victim, and measures how long its requests take during an attack. The time in which the victim and the
-// daemon waited for a processor does not count, because others use the machine, too. A slow answer does not count
-// either if a second daemon, which is not attacked, was slow at that time.
+// Starts a victim, and measures how long its requests take during an attack. The time in which the victim or the daemon
+// waited for a processor does not count, because others use the machine, too. A slow answer also does not count if a
+// second daemon, which is not attacked, was slow at the same time.
 #pragma once
 #include "hostile.h"
 
@@ -19,12 +19,13 @@ enum { SANITIZED = 4 }; // with sanitizers, answers may take this many times as 
 enum { SANITIZED = 1 };
 #endif
 
-// The most milliseconds that an answer may take. Each further attacking user may use a part of the loop's time.
+// The most milliseconds that an answer may take. The limit is higher if several users attack, because each may use a
+// part of the time of the daemon's loop.
 static int most_ms = ONE_USERS_MS;
 
 struct trip {
 	uint64_t begun_ns, ended_ns;
-	uint64_t waited_ns; // time of waiting for a processor
+	uint64_t waited_ns; // for how long the victim and the daemon waited for a processor meanwhile
 };
 
 struct trips {
@@ -32,7 +33,7 @@ struct trips {
 	struct trip trips[MOST_TRIPS];
 };
 
-static struct trips *attacked, *control; // the victim's requests to both daemons, in memory shared with the children
+static struct trips *attacked, *control; // the victim's requests to the two daemons, in memory that its processes share
 static char control_directory[sizeof directory], control_socket[sizeof socket_path];
 static pid_t control_pid;
 
@@ -156,7 +157,7 @@ static inline double milliseconds(const struct trip *trip)
 	return taken > trip->waited_ns ? (double)(taken - trip->waited_ns) / 1e6 / SANITIZED : 0;
 }
 
-// Requests that are at most this far apart count as simultaneous.
+// Two requests count as simultaneous if no more than this time is between them.
 static const uint64_t MARGIN_NS = 100000000;
 
 static inline bool is_beside(const struct trip *trip, const struct trip *other)
@@ -190,7 +191,7 @@ static inline unsigned int count_slow(double *ret_worst_ms)
 }
 
 // Checks that all requests of the victim succeed during the attack, and that in most rounds none takes longer than
-// allowed. The machine may pause for a moment in some rounds, but an attack that works shows in each round.
+// allowed. A pause of the machine makes a few rounds slow, but an attack that works makes each round slow.
 static inline void check_victim_for(int milliseconds_long, const char *when)
 {
 	double worst_ms = 0, longest_ms = 0;

@@ -1,4 +1,4 @@
-// Helpers for the tests of spaces.
+// Helpers for the tests of memory spaces (the memory of one virtual GPU inside a program).
 #pragma once
 #include "core/core_test.h"
 
@@ -42,7 +42,8 @@ static inline struct vg_memory_space_info info_of(struct vg_memory_space *space)
 	return info;
 }
 
-// Checks the figures of a space while no call is running: all charged bytes are accounted for.
+// Checks the figures of a space while no call is running. The charged bytes must be the sum of allocated, padding and
+// free bytes.
 static inline void check_figures(struct vg_memory_space *space)
 {
 	struct vg_memory_space_info info = info_of(space);
@@ -68,7 +69,7 @@ static inline void check_bytes(struct vg_memory_space *space, vg_address address
 	free(copy);
 }
 
-// Writes contents that depend on the block and on the position in it.
+// Fills the buffer with bytes that depend on their position and on `seed`, which differs from block to block.
 static inline void fill_pattern(unsigned char *data, size_t size, uint64_t seed)
 {
 	for (size_t i = 0; i < size; i++)

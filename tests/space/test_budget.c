@@ -1,4 +1,4 @@
-// Tests what a space requests from its owner: to charge pages, and to wait for work on them.
+// Tests what a space requests from its owner, the virtual GPU: to charge pages, and to wait for work that uses them.
 #include "base/status.h"
 #include "core/core.h"
 #include "core/stream.h"
@@ -7,7 +7,7 @@
 
 static struct vg_memory_space *space;
 static struct vg_context *context;
-static struct vg_stream *work; // represents the stream of the virtual GPU
+static struct vg_stream *work; // stands in for the virtual GPU's stream, in which its work runs
 static uint64_t charged, most, refused;
 static int fences;
 
@@ -69,7 +69,7 @@ TEST(a_refusing_budget_fails_allocations)
 	CHECK_INT(vg_last_error()->have, 4 * MIB);
 	CHECK_INT(info_of(space).held, charged);
 	CHECK_INT(charged, 4 * MIB);
-	// Cached pages are freed before a refusal.
+	// The space must free its cached pages before it refuses an allocation.
 	OK(vg_memory_space_free(space, address));
 	CHECK_INT(charged, 4 * MIB);
 	refused = 0;
@@ -83,7 +83,7 @@ TEST(a_refusing_budget_fails_allocations)
 
 enum { TURNS = 24 };
 
-// Queues many writes, the last one of 0x11; each takes some time.
+// Queues many writes to the memory, which take some time. The last one writes 0x11.
 static void queue_work(vg_address address, size_t size)
 {
 	struct CUctx_st *before;
@@ -95,7 +95,8 @@ static void queue_work(vg_address address, size_t size)
 	OK(vg_context_restore(before));
 }
 
-// Frees memory while work uses it. Without a fence, the driver would unmap these pages, and the context would be lost.
+// Frees memory while queued work uses it. If the space did not wait for that work, the driver would unmap the pages
+// under it, and the context would be lost.
 static void free_under_work(const struct space_budget *budget)
 {
 	open_with(budget, 128 * MIB);
@@ -166,7 +167,7 @@ TEST(pages_stay_mapped_while_a_call_copies)
 	vg_address address = allocate(space, 3 * PAGE), other;
 	pthread_mutex_lock(&space->lock);
 	enum vg_status found = space_find(space, address, "address", &place);
-	place.chunk->holds++; // access.c does the same before a driver call
+	place.chunk->holds++; // a call that copies does the same before it calls the driver (access.c)
 	pthread_mutex_unlock(&space->lock);
 	OK(found);
 	OK(vg_memory_space_free(space, address));

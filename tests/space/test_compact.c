@@ -31,7 +31,7 @@ static void fill(struct vg_memory_space *space, size_t size)
 	}
 }
 
-// Frees half of the blocks in every other page, except the blocks of `keep`.
+// Frees all blocks except every `keep`-th one.
 static void thin(int keep)
 {
 	for (int i = 0; i < BLOCKS; i++)
@@ -102,7 +102,7 @@ TEST(small_blocks)
 	half_of(128 * KIB, 4);
 }
 
-// Pinned blocks stay, and so do their pages.
+// Pinned blocks must not move, so their pages cannot be freed.
 TEST(pinned_blocks_stay)
 {
 	struct vg_memory_space *space = open_space(256 * MIB);
@@ -173,7 +173,8 @@ TEST(nothing_moves_from_a_page_that_cannot_be_emptied)
 	thin(2);
 	OK(vg_movable_block_create(space, 200 * KIB, &stays[0]));
 	OK(vg_movable_block_create(space, MIB, &stays[1]));
-	OK(vg_movable_block_create(space, 3 * MIB / 2, &stays[2])); // a fuller page, with room for the first block only
+	// this page is fuller, and has room only for the first of the two blocks above
+	OK(vg_movable_block_create(space, 3 * MIB / 2, &stays[2]));
 	const vg_address before = pin(stays[0]);
 	unpin(stays[0]);
 	copied = 0;
@@ -221,11 +222,11 @@ static bool is_known(const struct vg_context *context, const void *host)
 	return r == CUDA_SUCCESS;
 }
 
-// Closing a space frees page-locked memory, even if the closing thread has no context.
+// Page-locked memory must be freed when a space is closed, even if the thread that closes it has no current context.
 TEST(closing_a_space_frees_page_locked_memory)
 {
 	struct vg_memory_space *space = open_space(256 * MIB);
-	// keep the context, since destroying it would free the memory, too
+	// keep the context until the check, since destroying it would also free the memory
 	struct vg_context *context = first_context();
 	pthread_t thread;
 
@@ -260,7 +261,7 @@ static int count_calls(void *user, const struct vg_compact_progress *progress)
 	return seen->calls == seen->last;
 }
 
-// A call moves at most the given bytes; repeated calls move everything.
+// One call moves at most the given number of bytes. Repeated calls move everything.
 TEST(max_bytes_limits_a_compaction)
 {
 	struct vg_memory_space *space = open_space(256 * MIB);
@@ -273,7 +274,7 @@ TEST(max_bytes_limits_a_compaction)
 	fill(space, 600 * KIB);
 	thin(3);
 	OK(vg_memory_space_compact(space, &options, &result));
-	CHECK_INT(result.bytes_moved, 0); // the limit is smaller than every block
+	CHECK_INT(result.bytes_moved, 0); // nothing moves, because every block is larger than the limit
 	CHECK_INT(result.complete, 0);
 	CHECK_INT(seen.calls, 0);
 	options.max_bytes = 1300 * KIB;
@@ -295,7 +296,7 @@ TEST(max_bytes_limits_a_compaction)
 	vg_memory_space_destroy(space);
 }
 
-// Creates more blocks than one pass moves, so that the callback and the time limit apply.
+// Creates more blocks than are moved in one pass. The callback and the time limit apply between passes.
 TEST(callback_and_time_limit_stop_a_compaction)
 {
 	enum { COUNT = 40000 };

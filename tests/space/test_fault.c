@@ -1,4 +1,5 @@
-// Makes every driver call of a space fail in turn. The state must be unchanged, and charges must match allocations.
+// Makes every driver call of a space fail in turn. The space must then be as before the call, and the charges must
+// match the allocations.
 #include "base/status.h"
 #include "core/core_child.h"
 #include "core/core_fault.h"
@@ -39,8 +40,8 @@ static enum vg_status open_it(void)
 	return status;
 }
 
-// Destroys the space. A call that fails is repeated, since it may have hit the fault. Closing frees everything in any
-// case.
+// Destroys the space. A call that fails is made again, since the injected fault may have hit it. Closing frees
+// everything in any case.
 static void clean(void)
 {
 	for (int i = 0; i < BLOCKS; i++)
@@ -102,7 +103,8 @@ static enum vg_status leave_empty_pages(void)
 	return VG_OK;
 }
 
-// Makes the space free pages while the driver refuses that. The pages must stay usable, and be freed later.
+// Makes the space free its pages while the driver fails to do that. The pages must stay usable, and it must be possible
+// to free them later.
 static enum vg_status give_back(void)
 {
 	struct vg_defragment_result result;
@@ -127,7 +129,7 @@ static enum vg_status give_back(void)
 	OK(vg_memory_space_defragment(space, &result));
 	CHECK_INT(charged, 0);
 	CHECK_INT(error.code, CUDA_ERROR_OPERATING_SYSTEM);
-	// The caller checks the last error, so set it again.
+	// The caller checks the last error. Other calls have replaced it, so set it again.
 	return vg_fail(error.status, error.code, "as above");
 }
 
@@ -229,8 +231,8 @@ TEST(compaction)
 
 // ---- close ------------------------------------------------------------------------------------------
 
-// Closes the space. Memory that cannot be zeroed is freed anyway, and an error is returned. A call that failed once is
-// repeated.
+// Closes the space. Memory that cannot be zeroed must be freed anyway, and the call must return an error. A call that
+// failed once is made again.
 static void close_it(void)
 {
 	struct vg_device *device;
@@ -262,7 +264,9 @@ TEST(closing)
 		snprintf(fault, sizeof fault, "%s:1=CUDA_ERROR_OPERATING_SYSTEM", entries[i]);
 		in_child(close_it, "VIRGATE_SIM_FAULT", fault);
 		snprintf(fault, sizeof fault, "%s:1+=CUDA_ERROR_OPERATING_SYSTEM", entries[i]);
-		if (i < 2) // the last two calls are excluded: if they fail, the device never gets the memory back
+		// these calls are made to fail every time only for i < 2: otherwise the device would never get the
+		// memory back
+		if (i < 2)
 			in_child(close_it, "VIRGATE_SIM_FAULT", fault);
 	}
 }

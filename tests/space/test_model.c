@@ -1,6 +1,6 @@
-// Compares a space with a model, in random calls: blocks must not overlap, must keep their contents, and may move only
-// if allowed. All figures must be exact after every call. VIRGATE_TEST_SEED repeats a run, VIRGATE_TEST_STEPS makes it
-// longer.
+// Makes random calls of a space, and compares it with a model after every call. Blocks must not overlap, must keep
+// their contents, and may move only if that is allowed. All figures must be exact.
+// VIRGATE_TEST_SEED repeats a run, and VIRGATE_TEST_STEPS makes it longer.
 #include "space/space.h"
 #include "space_test.h"
 
@@ -9,8 +9,8 @@
 enum { MOST = 96, LIMIT_MIB = 96 };
 
 struct block {
-	struct vg_movable_block *movable; // NULL: a plain block
-	vg_address address;		  // address of a movable block, which is valid while the block is pinned
+	struct vg_movable_block *movable; // the block, if it is movable; NULL: it is a plain block
+	vg_address address;		  // the address of a movable block is valid only while the block is pinned
 	size_t size;
 	unsigned pins;
 	uint64_t contents;
@@ -176,7 +176,7 @@ static void compact(void)
 	CHECK(!options.max_bytes || result.bytes_moved <= options.max_bytes);
 }
 
-// Frees the addresses of freed blocks again, which must fail, unless another block begins there now.
+// Frees the addresses of freed blocks a second time. That must fail, unless a new block begins at the address.
 static void free_stale(void)
 {
 	const vg_address address = stale[below(16)];

@@ -1,4 +1,4 @@
-// Tests refused calls: their messages, and that nothing changes.
+// Tests calls that are refused: their messages, and that they change nothing.
 #include "core/core.h"
 #include "space/space.h"
 #include "space_test.h"
@@ -50,7 +50,7 @@ TEST(options)
 	OK(CREATE(.limit = MIB, .base_pool_size = SIZE_MAX, .pools = 1, .page_size = 1));
 }
 
-// The default of 4096 is rounded up to the device's granularity, and the space reports the result.
+// The default page size of 4096 is rounded up to the device's granularity, and the space reports the rounded size.
 TEST(page_sizes)
 {
 	static const struct {
@@ -94,7 +94,7 @@ TEST(sizes_and_alignments)
 		OK(vg_memory_space_allocate(space, 200 * KIB, alignment, &address));
 		CHECK_INT(address % alignment, 0);
 		check_figures(space);
-		if (alignment >= MIB) // each block gets its own pages
+		if (alignment >= MIB) // with this alignment each block takes pages of its own, so free the block
 			OK(vg_memory_space_free(space, address));
 	}
 	vg_memory_space_destroy(space);
@@ -114,14 +114,15 @@ TEST(too_large_requests_are_refused)
 	CHECK_INT(vg_last_error()->need, 10 * MIB);
 	CHECK_INT(info_of(space).held, 8 * MIB);
 	CHECK(vg_status_is_retriable(VG_INSUFFICIENT));
-	// Empty pages of one size are freed to make pages of another: here two single pages for one run of 4 MiB.
+	// The space frees empty pages of one size to make pages of another size. Here it frees two single pages, and
+	// makes a run of 4 MiB.
 	OK(vg_memory_space_free(space, address[0]));
 	OK(vg_memory_space_free(space, address[2]));
 	CHECK_INT(info_of(space).held, 8 * MIB);
 	OK(vg_memory_space_allocate(space, 4 * MIB, 0, &more));
 	CHECK_INT(info_of(space).held, 8 * MIB);
 	check_bytes(space, more, 4 * MIB, 0);
-	// If no page can be added, the block gets a cell that is larger than necessary.
+	// If the space cannot add a page, it places a block in a free cell that is larger than necessary.
 	OK(vg_memory_space_free(space, address[1]));
 	vg_address large = allocate(space, 128 * KIB);
 	vg_address small = allocate(space, 1);
@@ -228,7 +229,7 @@ TEST(copies)
 	vg_memory_space_destroy(space);
 }
 
-// Page-locked and managed memory is allowed as host memory.
+// Page-locked and managed memory must be accepted as the host's side of a copy.
 TEST(registered_host_memory_is_allowed)
 {
 	struct vg_memory_space *space = open_space(64 * MIB);
@@ -322,7 +323,7 @@ TEST(movable_blocks)
 	REFUSED(vg_movable_block_pin(block, NULL), VG_INVALID, "ret_address is NULL");
 	REFUSED(vg_movable_block_unpin(NULL), VG_INVALID, "block is NULL");
 	vg_movable_block_destroy(NULL);
-	// After the space is closed, a movable block has no memory.
+	// A movable block has no memory any more after its space was destroyed.
 	vg_memory_space_destroy(space);
 	REFUSED(vg_movable_block_pin(block, &address), VG_CLOSED, "has been closed");
 	REFUSED(vg_movable_block_unpin(block), VG_CLOSED, "has been closed");

@@ -1,10 +1,10 @@
-// Tests that memory which a space frees is zero: a second mapping of the same memory shows its contents.
+// Tests that a space zeroes memory before it frees it. A second mapping of the same memory shows the contents.
 #include "core/core.h"
 #include "space_test.h"
 
 enum { SECRET = 0x5e };
 
-// A second mapping of the page at `address`; it keeps the memory allocated.
+// A second mapping of the page at `address`. It keeps the page's memory allocated after the space has freed it.
 struct spy {
 	CUmemGenericAllocationHandle memory;
 	CUdeviceptr at;
@@ -35,7 +35,7 @@ static size_t count_bytes(const struct spy *spy, int value)
 	return count;
 }
 
-// Checks that the page is all zero, and removes the second mapping.
+// Checks that the page's memory is all zero, and removes the second mapping.
 static void check_clean(struct spy *spy)
 {
 	CHECK_INT(count_bytes(spy, 0), spy->size);
@@ -69,7 +69,7 @@ static void after(size_t size, void (*give)(struct vg_memory_space *space, vg_ad
 	enter();
 	OK(vg_memory_space_set(space, address, SECRET, size));
 	struct spy spy = spy_on(address / PAGE * PAGE, mapped);
-	CHECK_INT(count_bytes(&spy, SECRET), size); // the second mapping shows the space's contents
+	CHECK_INT(count_bytes(&spy, SECRET), size); // shows that the second mapping has the same memory as the space
 	give(space, address);
 	check_clean(&spy);
 	leave();
@@ -143,7 +143,7 @@ TEST(pages_emptied_by_compaction_are_zeroed)
 	vg_movable_block_destroy(block[3]);
 	OK(vg_memory_space_compact(space, NULL, &result));
 	CHECK_INT(result.bytes_returned, PAGE);
-	// the index of the page to which compaction has moved the other page's block
+	// `full` is the index of the page into which compaction has moved the block of the other page
 	int full = count_bytes(&spies[0], SECRET) == PAGE ? 0 : 1;
 	CHECK_INT(count_bytes(&spies[full], SECRET), PAGE);
 	CHECK_INT(count_bytes(&spies[!full], 0), PAGE);

@@ -10,8 +10,8 @@ enum { WORKERS = 4, ROUNDS = 60, HELD = 12 };
 static atomic_int failures, running;
 static struct vg_memory_space *spaces[2];
 
-// Checks in threads. A failed check of the test framework calls longjmp, which would be wrong in another thread than
-// the test's.
+// Checks a condition in a thread. CHECK() would call longjmp() if it failed, which is allowed only in the thread of the
+// test.
 #define EXPECT(condition)                                                                                          \
 	do {                                                                                                       \
 		if (!(condition)) {                                                                                \

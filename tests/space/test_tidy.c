@@ -1,4 +1,4 @@
-// Tests empty pages: which are kept, which are freed, and the effect on fragmentation.
+// Tests what a space does with empty pages: which it keeps, which it frees, and how that changes the fragmentation.
 #include "space_test.h"
 
 // ---- pools ------------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ TEST(pools_keep_empty_pages_up_to_their_size)
 	vg_memory_space_destroy(space);
 }
 
-// Checks that plain and movable blocks of one size share the limit of their pool.
+// Checks that the limit of a pool applies to the plain and the movable blocks of one size together.
 TEST(a_pool_size_covers_plain_and_movable_blocks)
 {
 	struct vg_memory_space *space = open_space(256 * MIB);
@@ -91,7 +91,7 @@ TEST(fragmentation)
 	CHECK(info_of(space).fragmentation == 0);
 	for (int i = 0; i < 8; i++)
 		address[i] = allocate(space, MIB);
-	CHECK(info_of(space).fragmentation == 0); // all memory is in use
+	CHECK(info_of(space).fragmentation == 0); // no memory is free
 	OK(vg_memory_space_free(space, address[0]));
 	CHECK(info_of(space).fragmentation == 0); // 1 MiB is free in one piece
 	OK(vg_memory_space_free(space, address[2]));
@@ -108,10 +108,10 @@ TEST(fragmentation)
 	CHECK_INT(result.pages_returned, 1);
 	CHECK_INT(info_of(space).held, 3 * PAGE);
 	CHECK_INT(info_of(space).defragmentations, 1);
-	for (int i = 3; i < 8; i += 2) // allocated blocks have not moved
+	for (int i = 3; i < 8; i += 2) // defragmentation must not have moved the allocated blocks
 		check_bytes(space, address[i], MIB, 0);
 	CHECK(info_of(space).padding_waste == 0);
-	allocate(space, MIB / 2 + 1); // takes 17 parts of 32 KiB
+	allocate(space, MIB / 2 + 1); // the block takes 17 cells of 32 KiB
 	CHECK_INT(info_of(space).padding, 32 * KIB - 1);
 	vg_memory_space_destroy(space);
 }
@@ -146,7 +146,8 @@ static struct vg_memory_space *open_automatic(double threshold, int manual)
 		.limit = 256 * MIB, .defragmentation_threshold = threshold, .manual_defragmentation = manual});
 }
 
-// Leaves four half-empty pages and four empty ones, and then makes `calls` calls that use other pages.
+// Leaves four half-empty pages and four empty ones. Then makes `calls` pairs of calls, which use one of the other
+// pages.
 static void wear(struct vg_memory_space *space, int calls)
 {
 	vg_address address[16];
@@ -172,7 +173,7 @@ TEST(empty_pages_are_freed_above_the_threshold)
 	wear(space, 4000);
 	struct vg_memory_space_info info = info_of(space);
 	CHECK(info.automatic_defragmentations > 0);
-	CHECK(info.held <= 10 * MIB); // the half-empty pages, and the page of the last calls
+	CHECK(info.held <= 10 * MIB); // only the half-empty pages, and the page of the last calls, may be left
 	check_figures(space);
 	vg_memory_space_destroy(space);
 }
@@ -226,7 +227,8 @@ TEST(the_page_table)
 	CHECK(page.valid);
 	CHECK(page.address == address + PAGE);
 	CHECK_INT(page.size, PAGE);
-	CHECK(page.dirty == VG_TRISTATE_UNKNOWN); // kernels may use the address
+	// kernels may have written to the page, because the program has an address in it
+	CHECK(page.dirty == VG_TRISTATE_UNKNOWN);
 	CHECK(page.accessed == VG_TRISTATE_UNKNOWN);
 	CHECK_INT(page.last_access_ns, 0);
 	OK(vg_memory_space_read(space, &byte, address + PAGE, 1));
@@ -247,7 +249,7 @@ TEST(the_page_table)
 	CHECK(!page.valid);
 	CHECK_INT(page.physical, 0);
 	REFUSED(vg_memory_space_page(space, 1, &page), VG_BOUNDS, "no address of this space");
-	// The program never got an address in this page.
+	// The program has not pinned this block, so it never got an address in the block's page.
 	OK(vg_movable_block_create(space, PAGE, &block));
 	OK(vg_memory_space_pages(space, NULL, 0, &count));
 	CHECK_INT(count, 4);
@@ -263,7 +265,7 @@ TEST(the_page_table)
 	CHECK(page.dirty == VG_TRISTATE_UNKNOWN);
 	REFUSED(vg_memory_space_pages(space, pages, 3, &count), VG_LIMIT, "there are 4 pages");
 	REFUSED(vg_memory_space_pages(space, NULL, 3, &count), VG_INVALID, "pages is NULL");
-	// A new page has no history.
+	// The new page at this address must not have the history of the old one.
 	OK(vg_memory_space_free(space, address));
 	OK(vg_memory_space_defragment(space, NULL));
 	CHECK(allocate(space, 3 * PAGE) == address);
