@@ -1,4 +1,5 @@
-"""The kubelet's side of the device plugin API: a server for registrations, and a client of the plugin's sockets."""
+"""Plays the kubelet's side of the device plugin API: a server on which plugins register, and a client of their
+sockets."""
 
 import concurrent.futures
 import importlib
@@ -17,14 +18,14 @@ PREFIX = "/v1beta1.DevicePlugin/"
 
 
 def load_messages(proto, directory):
-    """Compiles the messages for Python, and imports them."""
+    """Generates Python classes from the .proto file of the API, and imports them."""
     subprocess.run(["protoc", f"--proto_path={os.path.dirname(proto)}", f"--python_out={directory}", proto], check=True)
     sys.path.insert(0, directory)
     return importlib.import_module("deviceplugin_pb2")
 
 
 class Watch:
-    """A call of ListAndWatch: the lists that have arrived."""
+    """A call of ListAndWatch that stays open. It keeps the lists of devices that the plugin has sent."""
 
     def __init__(self, stream):
         self.stream, self.ended = stream, threading.Event()
@@ -45,21 +46,21 @@ class Watch:
         self.ended.set()
 
     def wait(self, condition, what):
-        """Waits for a list for which condition(list) is true, and returns it."""
+        """Waits until the plugin has sent a list for which condition(list) is true, and returns that list."""
         with self.changed:
             if self.changed.wait_for(lambda: self.latest is not None and condition(self.latest), PATIENCE_S):
                 return self.latest
         raise AssertionError(f"{what}: not within {PATIENCE_S} s; the list is {self.latest}")
 
     def healthy(self, number, of):
-        """Waits until `number` of `of` devices are healthy, and returns the ids of these."""
+        """Waits until `number` of the plugin's `of` devices are healthy, and returns the ids of the healthy ones."""
         found = self.wait(lambda devices: len(devices) == of and sum(devices.values()) == number,
                           f"{number} of {of} healthy devices")
         return sorted(name for name, is_healthy in found.items() if is_healthy)
 
 
 class Device:
-    """A resource that a plugin has registered."""
+    """A resource that a plugin has registered, with a connection to the plugin."""
 
     def __init__(self, messages, socket):
         self.messages = messages
@@ -100,7 +101,7 @@ class Device:
                   self.messages.PreStartContainerResponse)
 
     def refused(self, function, *arguments):
-        """Calls, and returns the code and the text of the refusal."""
+        """Calls a function of the plugin, which must refuse. Returns the code and the text of the refusal."""
         try:
             function(*arguments)
         except grpc.RpcError as error:
@@ -109,7 +110,8 @@ class Device:
 
 
 class Kubelet:
-    """Listens for registrations in a directory, as the kubelet does. Begins like it: removes what is there."""
+    """Listens for registrations in a directory, as the kubelet does. At its start it removes all sockets there, also
+    like the kubelet."""
 
     def __init__(self, messages, directory, refuse=None):
         self.messages, self.directory, self.refuse = messages, directory, refuse
@@ -126,7 +128,7 @@ class Kubelet:
         self.devices, self.latest = [], {}
 
     def register(self, request, context):
-        """Connects to the plugin before it answers, as the kubelet does."""
+        """Handles a registration: connects to the plugin before it answers, as the kubelet does."""
         if self.refuse:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, self.refuse)
         assert request.version == "v1beta1", request.version
@@ -139,7 +141,7 @@ class Kubelet:
         return self.messages.Empty()
 
     def resources(self, count):
-        """Waits for so many registrations, and returns the devices by the name of their resource."""
+        """Waits for `count` registrations. Returns a device for each resource, by the name of the resource."""
         return dict(self.registered.get(timeout=PATIENCE_S) for _ in range(count))
 
     def nothing_registers(self, seconds):

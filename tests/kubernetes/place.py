@@ -1,4 +1,4 @@
-"""A node with a kubelet that the test plays, and containers as a container runtime starts them."""
+"""Provides a node with a kubelet that the test plays, and containers that are started as a container runtime does."""
 
 import contextlib
 import json
@@ -21,9 +21,9 @@ PROFILES = "[profile 2g]\nmemory = 2G\nshare = 40\n[profile 1g]\nmemory = 1G\n"
 
 
 class Place:
-    """A kubelet, and a plugin beside the node's daemon."""
+    """A kubelet that the test plays and a plugin, on a node with Virgate's daemon."""
 
-    messages = None  # for Python, made from the .proto file
+    messages = None  # the Python classes of the API's messages, generated from the .proto file
 
     def __init__(self, node, profiles=PROFILES, devices=1):
         self.node = node
@@ -68,8 +68,8 @@ def place_of(node, *arguments, **options):
 
 
 class Container:
-    """What the kubelet and a container runtime do for a container: the kubelet asks the plugin before the start, and
-    the runtime runs the hook of the CDI device, beside a first process."""
+    """Does for a container what the kubelet and a container runtime do. The kubelet asks the plugin before the start.
+    The runtime runs the hook of the CDI device while the container's first process exists."""
 
     def __init__(self, place, allocation):
         self.place, self.allocation = place, allocation
@@ -77,7 +77,7 @@ class Container:
         self.process, self.error = None, ""
 
     def prepare(self):
-        """Asks the plugin, as the kubelet does before each start of a container with its own device."""
+        """Asks the plugin for permission to start, as the kubelet does before each start of a container."""
         vgpu, uuid = re.fullmatch("(.*)@(.*):.*", variables_of(self.allocation)["VIRGATE_ALLOCATION"]).groups()
         _, _, profile = self.allocation.cdi_devices[0].name.partition("profile:")
         self.place.kubelet.latest[f"virgate.dev/{profile}"].start_container(f"{uuid}/{vgpu.rpartition('.')[2]}")
@@ -114,7 +114,7 @@ def vgpus(node):
 
 
 def run_with_messages(module):
-    """Runs the tests of a module with the arguments BUILD PROTO [WORD...] of the program."""
+    """Runs the tests of a module. The arguments of the program are BUILD PROTO [WORD...]."""
     with tempfile.TemporaryDirectory(prefix="virgate-test-") as generated:
         Place.messages = load_messages(sys.argv[2], generated)
         run_tests(module, sys.argv[1], *sys.argv[3:])

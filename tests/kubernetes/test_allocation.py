@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""test_allocation.py BUILD PROTO [WORD...]: which containers the hook of the CDI device lets into a device's vGPU."""
+"""test_allocation.py BUILD PROTO [WORD...]: tests which containers the hook of the CDI device lets enter the vGPU of a
+device."""
 
 import os
 import re
@@ -48,7 +49,7 @@ def test_the_allocation_of_an_earlier_pod_is_refused(node):
         name = device.watch().healthy(2, 2)[0]
         old = device.allocate(name)
         Container(place, old).start().end()
-        small.healthy(4, 4)  # no vGPU, and no reservation
+        small.healthy(4, 4)  # the first pod's vGPU and the reservation for it have ended
         new = device.allocate(name)
         device.start_container(name)
         refuse_allocation(place, old, old.envs[0].value, "which is no valid allocation")
@@ -56,7 +57,8 @@ def test_the_allocation_of_an_earlier_pod_is_refused(node):
 
 
 def test_a_device_that_the_kubelet_does_not_start_is_refused(node):
-    """A pod ends and keeps the variable of its device. Its next pod has another device, and sets the old variable."""
+    """A pod keeps the variable of its device after its end. The next pod gets another device, but sets the old
+    variable. The hook must refuse that."""
     with place_of(node) as place:
         place.plugin()
         device = place.kubelet.resources(2)["virgate.dev/2g"]
@@ -94,7 +96,8 @@ def test_a_permission_expires(node):
 
 
 def test_the_token_of_a_pod_that_failed_to_start_is_refused(node):
-    """The plugin has reserved the room for a restart, which failed, when another pod gets the device."""
+    """A pod's container failed to restart, after the plugin had reserved the room for that. Then another pod gets the
+    device."""
     with place_of(node) as place:
         place.plugin()
         device = place.kubelet.resources(2)["virgate.dev/2g"]
@@ -104,7 +107,8 @@ def test_the_token_of_a_pod_that_failed_to_start_is_refused(node):
         wait_for(lambda: not vgpus(node), "the end of the vGPU")
         device.start_container(name)
         new = device.allocate(name)
-        refuse_allocation(place, new, new.envs[0].value, "has not permitted a start")  # the old pod's has ended
+        # the old pod's permission to start has ended
+        refuse_allocation(place, new, new.envs[0].value, "has not permitted a start")
         device.start_container(name)
         refuse_allocation(place, old, old.envs[0].value, "which is no valid allocation")
         Container(place, new).run_hook().end()
@@ -132,7 +136,7 @@ def test_containers_of_a_pod_use_one_device_in_turn(node):
         device = place.kubelet.resources(2)["virgate.dev/2g"]
         name = device.watch().healthy(2, 2)[0]
         allocations = [device.allocate(name) for _ in range(3)]
-        plugin.kill()  # tokens outlive the plugin
+        plugin.kill()  # the token must stay valid when the plugin is killed
         plugin.wait()
         place.plugin()
         place.kubelet.resources(2)

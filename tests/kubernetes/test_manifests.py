@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""test_manifests.py DIRECTORY: the manifests there are of types that the Kubernetes API knows, and fit together."""
+"""test_manifests.py DIRECTORY: checks the manifests in DIRECTORY. Their types must be known to the Kubernetes API, and
+the manifests must fit together."""
 
 import json
 import os
@@ -37,7 +38,8 @@ def read(directory, name):
 
 
 def find_models():
-    """Returns a directory in which node.js finds the models of the API, or skips: they come from a registry."""
+    """Returns a directory in which node.js finds the models of the Kubernetes API. Skips the test if the
+    models, which come from a registry, are missing."""
     if not shutil.which("node") or not shutil.which("npm"):
         skip("needs node.js and npm, for the types of the Kubernetes API")
     directory = os.environ.get("KUBERNETES_MODELS") or tempfile.mkdtemp(prefix="virgate-test-")
@@ -58,7 +60,7 @@ def validate(models, objects):
 
 
 def check_together(daemon_set, pod):
-    """What the API's types do not say."""
+    """Checks what the types of the API cannot express: that the manifests fit together."""
     template = daemon_set["spec"]["template"]
     assert template["metadata"]["labels"].items() >= daemon_set["spec"]["selector"]["matchLabels"].items()
     volumes = {volume["name"] for volume in template["spec"]["volumes"]}

@@ -1,4 +1,5 @@
-// The parts of virgate-device-plugin that do no input and output: frames, and which devices are healthy.
+// Tests the parts of virgate-device-plugin that do no input and output: the frames of the protocol, and the decision
+// which devices are healthy.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +14,14 @@
 
 static struct inventory inventory;
 
-// Stands in for libvirgate's, whose lists come from a daemon.
+// Replaces the function of libvirgate, whose lists come from a daemon.
 void vg_device_list_free(struct vg_device_list *list)
 {
 	free(list);
 }
 
-// Two profiles on a GPU of 4 GiB: 2 GiB with 40 % of the time, and 1 GiB that can move to the host but for 256 MiB.
+// Sets up two profiles on a GPU of 4 GiB. The first has 2 GiB and 40 % of the time. The second has 1 GiB, of which all
+// but 256 MiB can move to the host.
 static void set_up(void)
 {
 	struct vg_profile_list *list = calloc(1, sizeof *list);
@@ -131,13 +133,15 @@ TEST(reserved_room_counts_for_other_profiles_until_its_time_is_over)
 	set_up();
 	tell(0, &none, 1);
 	CHECK_INT(inventory.resources[0].count, 2);
-	CHECK_INT(inventory.resources[1].count, 13); // 768 MiB that take turns, and 256 MiB for each
+	// the vGPUs use the same 768 MiB in turn, and each needs 256 MiB of its own
+	CHECK_INT(inventory.resources[1].count, 13);
 	CHECK_INT(count_healthy(0), 2);
 	CHECK(reserve(1, 0, 10));
 	CHECK_INT(count_healthy(0), 1);
 	CHECK_INT(count_healthy(1), 13);
 	CHECK(reserve(0, 0, 20));
-	CHECK_INT(count_healthy(1), 5); // 2 GiB, less 768 MiB, and the vGPU that is reserved
+	// 2 GiB are left. 768 MiB are used in turn, and the vGPU that is reserved counts, too
+	CHECK_INT(count_healthy(1), 5);
 	CHECK(!reserve(0, 1, 30));
 	tell(0, &none, 2000);
 	CHECK_INT(count_healthy(0), 2);
@@ -159,7 +163,8 @@ TEST(reservation_ends_when_its_vgpu_exists)
 	tell(2ull << 30, &one, 3);
 	CHECK(!inventory_is_pending(&inventory.resources[0].slots[1], 3));
 	CHECK(inventory.resources[0].slots[1].is_running && !inventory.resources[0].slots[0].is_running);
-	CHECK(reserve(0, 1, 4)); // the next container, while the vGPU of the last one ends
+	// reserves for the next container of the device while the vGPU of the last one still exists
+	CHECK(reserve(0, 1, 4));
 	tell(2ull << 30, &one, 5);
 	CHECK(inventory_is_pending(&inventory.resources[0].slots[1], 5));
 	vgpu.created = 6;
@@ -168,8 +173,8 @@ TEST(reservation_ends_when_its_vgpu_exists)
 	inventory_finish(&inventory);
 }
 
-// A pod that was started may know the tokens. The next allocation is another pod's, even if the vGPU still exists or
-// its room is reserved.
+// A pod whose container was started may know the token. So the next allocation counts as that of another pod, even if
+// the vGPU still exists or its room is reserved.
 TEST(started_container_makes_the_next_token_the_first)
 {
 	const struct vg_vgpu_list none = {0};
@@ -184,7 +189,8 @@ TEST(started_container_makes_the_next_token_the_first)
 	CHECK_INT(allocate_two(UUID "/0", UUID "/1", 3), RPC_OK); // the same pod
 	CHECK(!first_issued);
 	tell(0, &none, 5000);
-	CHECK_INT(allocate_two(UUID "/0", UUID "/1", 5001), RPC_OK); // no longer reserved, and not started
+	// the reservation has ended, but no container was started, so this is the same pod
+	CHECK_INT(allocate_two(UUID "/0", UUID "/1", 5001), RPC_OK);
 	CHECK(!first_issued);
 	CHECK_INT(start(UUID "/1", 5002), RPC_OK);
 	CHECK_INT(permitted_until, 6002);
@@ -208,7 +214,7 @@ TEST(allocations_of_one_request_share_a_device)
 	CHECK_INT(start(UUID "/0", 3), RPC_OK);
 	CHECK_INT(allocate_two(UUID "/0", UUID "/7", 4), RPC_NOT_FOUND);
 	CHECK_INT(allocate_two(UUID "/1", UUID "/0", 5), RPC_OK);
-	CHECK(first_issued); // the refused request does not count
+	CHECK(first_issued); // the request that was refused did not count
 	inventory_finish(&inventory);
 }
 
@@ -242,7 +248,7 @@ TEST(failed_gpu_has_no_healthy_device)
 	inventory_finish(&inventory);
 }
 
-// Each row differs from the vGPU of a container in one thing.
+// Each row differs in one thing from the vGPU of a container, so it must not count as one.
 TEST(vgpu_with_the_name_of_a_device_is_no_container)
 {
 	static const struct vg_vgpu_info rows[] = {
@@ -301,7 +307,8 @@ TEST(several_containers_get_devices_together_or_none_does)
 	inventory_finish(&inventory);
 }
 
-// The vGPU of the first slot exists already, and its reservation ends with the second reading from now on.
+// Refuses allocations whose first device is reserved already, and whose vGPU has been created. The earlier reservation
+// must still end with the second reading.
 TEST(refused_allocation_does_not_prolong_an_earlier_reservation)
 {
 	const struct vg_vgpu_list none = {0};

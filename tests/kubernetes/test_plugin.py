@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""test_plugin.py BUILD PROTO [WORD...]: virgate-device-plugin and a kubelet that the test plays."""
+"""test_plugin.py BUILD PROTO [WORD...]: tests virgate-device-plugin with a kubelet that the test plays."""
 
 import contextlib
 import os
@@ -61,7 +61,8 @@ def test_allocate_takes_less_than_5_ms(node):
             times.append((time.monotonic() - begun) * 1000)
         print(f"Allocate: least {min(times):.2f} ms, median {statistics.median(times):.2f} ms, "
               f"most {max(times):.2f} ms")
-        assert statistics.median(times) < 5, times  # the most also shows how busy this machine is
+        # the median counts, because the longest time also depends on how busy this machine is
+        assert statistics.median(times) < 5, times
 
 
 def test_devices_follow_the_room(node):
@@ -93,7 +94,7 @@ def test_counts_are_right_from_allocation_to_end(node):
         small, large = one.watch(), two.watch()
         ids = large.healthy(2, 2)
         first = two.allocate(ids[0])
-        small.healthy(2, 4)  # the room is reserved before the container starts
+        small.healthy(2, 4)  # the plugin reserves the room before the container starts
         large.healthy(2, 2)
         running = Container(place, first).start()
         wait_for(lambda: len(vgpus(node)) == 1, "the vGPU")
@@ -130,7 +131,8 @@ def test_two_allocations_do_not_get_the_last_room(node):
         assert code == "RESOURCE_EXHAUSTED", code
         assert "profile 1g does not fit on GPU 0: 0.0 MiB of 4.0 GiB" in text and "about to start" in text, text
         assert one.refused(one.start_container, small[0])[0] == "RESOURCE_EXHAUSTED"
-        two.allocate(large[0])  # init containers and the containers after them have the same device
+        # a pod's init containers and its other containers may use the same device, so this is allowed
+        two.allocate(large[0])
         two.start_container(large[0])
 
 
@@ -145,7 +147,8 @@ def test_reservations_end(node):
         two.allocate(large[1])
         small.healthy(4, 4)
         containers = [Container(place, one.allocate(name)).start() for name in small.healthy(4, 4)]
-        late = Container(place, first).run_hook(code=1)  # the kubelet may not start it
+        # the reservation has ended, and the plugin has not permitted a start
+        late = Container(place, first).run_hook(code=1)
         assert "has not permitted a start" in late.error, late.error
         assert two.refused(two.start_container, large[0])[0] == "RESOURCE_EXHAUSTED"
         for container in containers:
@@ -157,7 +160,8 @@ def test_the_daemon_refuses_a_start_without_room(node):
         place.plugin()
         device = place.kubelet.resources(2)["virgate.dev/2g"]
         container = Container(place, device.allocate(device.watch().healthy(2, 2)[0])).prepare()
-        node.virgate("create", "other", "--memory", "3G")  # the daemon does not know the reservation
+        # the daemon knows nothing of the plugin's reservation, so it admits this vGPU
+        node.virgate("create", "other", "--memory", "3G")
         container.run_hook(code=1)
         assert "asked for 2.0 GiB, but 1.0 GiB is left" in container.error, container.error
 
@@ -169,7 +173,7 @@ def test_a_restarted_container_has_the_same_vgpu(node):
         watch = device.watch()
         name = watch.healthy(2, 2)[0]
         allocation = device.allocate(name)
-        for _ in range(3):  # the kubelet does not allocate again
+        for _ in range(3):  # the kubelet starts a container again with the same allocation
             container = Container(place, allocation).start()
             container.end()
         wait_for(lambda: not vgpus(node), "the end of the vGPU")
@@ -185,7 +189,8 @@ def test_an_error_of_a_gpu_makes_its_devices_unhealthy(node):
         watch.healthy(4, 4)
         begun = time.monotonic()
         with open(f"{node.directory}/sim/xid", "a", encoding="utf-8") as file:
-            file.write("0 31\n0 64\n1 79\n")  # 31 is a program's fault, 64 is ignored, 79 is a GPU off the bus
+            # Xid 31 is a fault of a program, 64 is ignored by the option, and 79 means that the GPU is off the bus
+            file.write("0 31\n0 64\n1 79\n")
         left = watch.healthy(2, 4)
         print(f"unhealthy {time.monotonic() - begun:.2f} s after the Xid")
         small.healthy(4, 8)
@@ -222,9 +227,9 @@ def test_the_plugin_registers_again_when_its_list_is_not_watched(node):
         watch, second = (resources["virgate.dev/2g"].watch() for _ in range(2))
         watch.healthy(2, 2)
         second.healthy(2, 2)
-        second.stream.cancel()  # the other one is there
+        second.stream.cancel()  # the other call of ListAndWatch still watches the list
         assert second.ended.wait(PATIENCE_S)
-        place.kubelet.nothing_registers(6)  # it waits for 5 s after a registration
+        place.kubelet.nothing_registers(6)  # the plugin would register again after 5 s
         watch.stream.cancel()
         assert watch.ended.wait(PATIENCE_S)
         name, again = place.kubelet.registered.get(timeout=PATIENCE_S)
@@ -324,7 +329,7 @@ def test_a_refused_registration_is_tried_again(node):
 
 
 def hostile_connections(path):
-    """Opens connections that send nothing, garbage, or half of what gRPC begins with; they stay open."""
+    """Opens connections that send nothing, garbage, or half of the start of a gRPC connection. They stay open."""
     preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
     settings = b"\0\0\0\4\0\0\0\0\0"
     for data in (b"", b"\0" * 100, os.urandom(4000), b"GET / HTTP/1.1\r\n\r\n", preface[:10], preface,
@@ -363,7 +368,7 @@ def test_half_open_clients_are_closed(node):
             silent.settimeout(PATIENCE_S)
             silent.connect(f"{place.directory}/virgate-2g.sock")
             data = b"x"
-            while data:  # the settings of the server, and the end
+            while data:  # reads the settings of the server until the server closes the connection
                 data = silent.recv(4096)
 
 

@@ -1,6 +1,6 @@
-// The gRPC server of virgate-device-plugin, and a client of nghttp2: late requests, answers that nghttp2 refuses to
-// take, and too many open files. meson.build wraps the functions of nghttp2 and accept4(), so that a test can make
-// them fail.
+// Tests the gRPC server of virgate-device-plugin with a client that uses nghttp2: late requests, answers that nghttp2
+// does not accept, and too many open files. meson.build wraps functions of nghttp2 and accept4(), so that a test can
+// make them fail.
 #include <errno.h>
 #include <fcntl.h>
 #include <nghttp2/nghttp2.h>
@@ -79,7 +79,7 @@ struct peer {
 	bool is_closed;
 	nghttp2_session *session;
 	size_t received[STREAMS]; // bytes of messages
-	int ended[STREAMS];	  // OPEN, or the error with which the stream ended
+	int ended[STREAMS];	  // OPEN, or the error code with which the stream ended
 };
 
 static int receive_data(nghttp2_session *session, uint8_t flags, int32_t stream, const uint8_t *data, size_t length,
@@ -139,7 +139,7 @@ static void exchange(struct peer *peer)
 		peer->is_closed = true;
 }
 
-// Lets both sides go on until neither has anything to do. Both are in this thread: a step waits for nothing.
+// Runs the server and the peer in turn, in this thread, until neither has anything to do. No step waits.
 static void pass(struct peer *peer)
 {
 	for (int i = 0; i < 50; i++) {
@@ -158,7 +158,7 @@ static ssize_t read_request(nghttp2_session *session, int32_t stream, uint8_t *t
 			    nghttp2_data_source *source, void *user)
 {
 	if (!source->ptr)
-		return NGHTTP2_ERR_DEFERRED; // the request never becomes complete
+		return NGHTTP2_ERR_DEFERRED; // more data is never provided, so the request stays incomplete
 	memset(to, 0, 5);
 	*flags |= NGHTTP2_DATA_FLAG_EOF;
 	return 5;
@@ -214,7 +214,7 @@ static void tear_down(void)
 	CHECK_INT(rmdir(directory), 0);
 }
 
-// The peer keeps a call, and its other requests are answered.
+// Checks that the peer's call `keeping` stays open, and that its other requests are answered meanwhile.
 static void check_in_order(struct peer *peer, int32_t keeping)
 {
 	size_t before = peer->received[keeping];
@@ -274,7 +274,7 @@ TEST(connection_without_a_complete_request_is_ended)
 	tear_down();
 }
 
-// The socket is full, so the reset does not reach the peer.
+// The socket is full, because the peer does not read, so the server cannot send a reset.
 TEST(connection_whose_peer_does_not_read_is_ended)
 {
 	enum { WINDOW = 16 << 20 };

@@ -2,7 +2,8 @@
 #include "cudart.h"
 #include "registration.h"
 
-// A kernel of machine.cu, for GPUs of compute capability 7.5 only. Without nvcc it is missing.
+// machine.cu defines this kernel, which only GPUs of compute capability 7.5 can run. If the tests are built without
+// nvcc, it is missing.
 __attribute__((weak)) void machine_code(int *to);
 
 static char stub, other_stub, variable;
@@ -13,7 +14,8 @@ static char stub, other_stub, variable;
 // Registers an image with one kernel and one variable.
 static void **register_image(const void *data, bool with_end)
 {
-	struct wrapper *wrapper = malloc(sizeof *wrapper); // the runtime keeps the address
+	// the runtime keeps the address of the wrapper, so it must not be on the stack
+	struct wrapper *wrapper = malloc(sizeof *wrapper);
 
 	CHECK(wrapper != NULL);
 	*wrapper = (struct wrapper){0x466243b1, 1, data, NULL};
@@ -25,8 +27,8 @@ static void **register_image(const void *data, bool with_end)
 	return handle;
 }
 
-// Checks that every use of an image that cannot be loaded reports the reason, also the second time. Other images are
-// not affected.
+// Checks that an image that cannot be loaded makes every use of its kernel fail with the reason, also the second time.
+// Other images must work as before.
 static void expect_unusable(const void *kernel, cudaError_t why)
 {
 	struct cudaFuncAttributes attributes;
@@ -102,7 +104,7 @@ CONFORM(damaged_images_are_rejected)
 		run_child("damaged", images[i].name);
 }
 
-// A fat binary that has only the header.
+// Registers a fat binary that consists only of its header.
 CHILD(empty)
 {
 	static const struct {
@@ -121,7 +123,7 @@ CONFORM(empty_fat_binary)
 	run_child("empty", NULL);
 }
 
-// Object files of compilers before CUDA 10.1 do not call __cudaRegisterFatBinaryEnd().
+// Registers an image without __cudaRegisterFatBinaryEnd(), as object files of compilers before CUDA 10.1 do.
 CHILD(without_end)
 {
 	int value = 0;
@@ -138,7 +140,7 @@ CONFORM(registration_without_end_works)
 	run_child("without_end", NULL);
 }
 
-// A stub is unknown before its registration, and known after it.
+// A kernel's stub must be unknown before its registration, and known after it.
 CHILD(late)
 {
 	int value = 0;
@@ -161,7 +163,7 @@ CONFORM(launch_before_registration_fails)
 	run_child("late", NULL);
 }
 
-// Variables are not accepted as kernels, nor kernels as variables.
+// The runtime must refuse a variable where it expects a kernel, and a kernel where it expects a variable.
 CHILD(mixed)
 {
 	void *address;
@@ -236,8 +238,8 @@ CHILD(freed_pool)
 	GIVES_LAST(cudaMemPoolDestroy(pool), cudaErrorInvalidValue);
 }
 
-// Tests handles that were freed. Destroyed streams, events and arrays are not tested: with them, NVIDIA's driver ends
-// the program with SIGSEGV, whatever the runtime.
+// Tests handles that were freed. Leaves out streams, events and arrays that were destroyed: NVIDIA's driver ends the
+// program with SIGSEGV if it gets them, also with NVIDIA's runtime.
 CONFORM(freed_handles_are_rejected)
 {
 	run_child("freed_memory", NULL);

@@ -1,5 +1,5 @@
-// Tests the declarations of the runtime's headers with clang, in a program for host and device. virgate-clang -DTIMES=2
-// compiles it for both default streams.
+// Tests the declarations of the runtime's headers with clang, in a program with code for host and device. virgate-clang
+// compiles it with -DTIMES=2, once for each default stream.
 #include <assert.h>
 #include <cuda_runtime.h>
 #include <math.h>
@@ -36,7 +36,8 @@ __global__ void scale(float *values, int count)
 		}                                                                                                      \
 	} while (0)
 
-// threadIdx and similar variables convert to vectors, and structures can have members of these names.
+// Checks that threadIdx and similar variables convert to vectors, and that structures can have members with these
+// names.
 __global__ void places(float *to)
 {
 	uint3 thread = threadIdx, block = blockIdx;
@@ -62,7 +63,7 @@ static int count_wrong_places(float *device)
 }
 
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
-// A launch without a stream goes to the thread's default stream.
+// Checks that a launch without a stream goes to the thread's default stream.
 static int count_wrong_streams(float *device)
 {
 	cudaGraph_t graph;

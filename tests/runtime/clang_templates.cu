@@ -182,7 +182,8 @@ static void test_launches()
 	config.attrs = &attribute;
 	config.numAttrs = 1;
 	pair given = {1, 2};
-	WORKS(cudaLaunchKernelEx(&config, store_pair, device, given, 4)); // int to long long
+	// the third argument is an int, and is converted to the kernel's long long
+	WORKS(cudaLaunchKernelEx(&config, store_pair, device, given, 4));
 	WORKS(cudaMemcpy(&sum, device, sizeof sum, cudaMemcpyDeviceToHost));
 	EXPECT(sum == 7);
 	WORKS(cudaLaunchKernelEx(&config, fill<double>, device + 1, 1));
@@ -216,8 +217,8 @@ static size_t word_for(int threads)
 	return threads * sizeof(int);
 }
 
-// Returns whether `block` is the best block size: no other one gives more resident threads, and `grid` blocks fill the
-// device.
+// Returns whether `block` is the best block size: no other size gives more resident threads, and `grid` blocks fill the
+// device exactly.
 template <typename T, typename Shared> static bool is_best(T kernel, int grid, int block, Shared shared)
 {
 	int multiprocessors = 0, blocks = 0, most = 0;
@@ -250,14 +251,15 @@ static void test_occupancy()
 	WORKS(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, fill<float>, block, 0));
 	EXPECT(grid == blocks * multiprocessors && block * blocks > 1800);
 	WORKS(cudaOccupancyMaxPotentialBlockSize(&grid, &block, bounded));
-	EXPECT(block == 64 || block == 96); // 32 × 64 = 2048, 21 × 96 = 2016
+	// two sizes are nearly equal: 32 blocks of 64 threads are 2048, and 21 blocks of 96 are 2016
+	EXPECT(block == 64 || block == 96);
 	WORKS(cudaOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, fill<float>, 40 * 1024));
 	EXPECT(block == 1024 || block == 512);
 	WORKS(cudaOccupancyMaxPotentialBlockSizeVariableSMem(&grid, &block, scale<float, 3>, shared_for));
 	EXPECT(is_best(scale<float, 3>, grid, block, shared_for));
 	WORKS(cudaOccupancyMaxPotentialBlockSizeVariableSMem(&grid, &block, scale<float, 2>, word_for));
 	EXPECT(is_best(scale<float, 2>, grid, block, word_for));
-	// so much shared memory is too much for any block
+	// no block can have so much shared memory
 	WORKS(cudaOccupancyMaxPotentialBlockSize(&grid, &block, fill<float>, (size_t)1 << 20));
 	EXPECT(grid == 0 && block == 0);
 	GIVES(cudaOccupancyMaxPotentialBlockSize((int *)nullptr, &block, fill<float>), cudaErrorInvalidValue);

@@ -99,7 +99,7 @@ CONFORM(arrays)
 	WORKS(cudaMemcpy2DFromArray(part, sizeof *part, array, 3 * sizeof(float), 2, sizeof *part, 2,
 				    cudaMemcpyDeviceToHost));
 	HOLDS(part[0][0] == from[2][3] && part[1][1] == from[3][4]);
-	// Copies consecutive bytes that begin within a row: they continue in the next row.
+	// Copies bytes that begin in the middle of a row, and continue in the next one.
 	memset(to, 0, sizeof to);
 	WORKS(cudaMemcpyFromArray(to, array, 18 * sizeof(float), 1, 30 * sizeof(float), cudaMemcpyDeviceToHost));
 	HOLDS(to[0][0] == from[1][18] && to[0][2] == from[2][0] && to[1][9] == from[3][7]);

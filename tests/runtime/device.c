@@ -181,7 +181,7 @@ CHILD(several)
 		WORKS(cudaDeviceDisablePeerAccess(0));
 	}
 	GIVES(cudaDeviceDisablePeerAccess(0), cudaErrorPeerAccessNotEnabled);
-	// Each device has its own variables.
+	// Each device has its own copy of a variable, so setting it on one device does not change the other.
 	value = 100;
 	WORKS(cudaMemcpyToSymbol(symbol_counter(), &value, sizeof value, 0, cudaMemcpyHostToDevice));
 	WORKS(cudaSetDevice(0));

@@ -90,7 +90,7 @@ CONFORM(libraries)
 	WORKS(cudaFree(to));
 }
 
-// Errors that the runtime detects without a driver call.
+// Tests errors that the runtime detects itself, without calling the driver.
 CONFORM(unknown_export_table_is_refused)
 {
 	const void *table = NULL;

@@ -9,7 +9,7 @@ struct made {
 	int *device, host[4];
 };
 
-// Sets four words to 0x01010101 and copies them to the host.
+// Makes a graph that sets four words to 0x01010101, and copies them to the host. Instantiates it.
 static void make(struct made *made)
 {
 	made->device = need_ints(4);
@@ -55,7 +55,8 @@ CONFORM(memory_nodes_are_updated)
 	run(&made);
 	EQUALS(made.host[3], 9);
 	set.value = 8;
-	WORKS(cudaGraphMemsetNodeSetParams(made.set, &set)); // changes only the definition
+	// changes the parameters only in the graph, not in the executable one
+	WORKS(cudaGraphMemsetNodeSetParams(made.set, &set));
 	run(&made);
 	EQUALS(made.host[3], 9);
 	WORKS(cudaGraphExecMemcpyNodeSetParams1D(made.exec, made.copy, other, made.device, 16, cudaMemcpyDeviceToHost));
@@ -219,7 +220,7 @@ CONFORM(capture_into_a_graph)
 	HOLDS(ended == graph);
 	WORKS(cudaGraphNodeGetDependentNodes(node, NULL, NULL, &count));
 	EQUALS(count, 2);
-	// The program already owns the graph.
+	// Captures into a graph that the program has already created.
 	WORKS(cudaStreamBeginCaptureToGraph(stream, graph, NULL, NULL, 0, cudaStreamCaptureModeRelaxed));
 	launch_store(to, 5, stream);
 	WORKS(cudaStreamEndCapture(stream, NULL));

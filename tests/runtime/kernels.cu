@@ -1,10 +1,10 @@
-// Kernels and variables of the tests, and functions by which C code uses them. Without nvcc, the device code is
-// kernels.ptx.
+// Kernels and variables of the tests, and functions by which C code uses them. If nvcc is missing, only the host's part
+// is compiled, and the device code is in kernels.ptx.
 #ifdef __NVCC__
 #include <cooperative_groups.h>
 #define SYNCHRONIZE_GRID() cooperative_groups::this_grid().sync()
 #define READ_TEXEL(texture, index) tex1Dfetch<float>(texture, index)
-#else // without nvcc, the bodies of kernels are not used, and the headers do not declare these functions
+#else // without nvcc, the host's headers do not declare these functions, and the bodies of kernels are not used
 #define SYNCHRONIZE_GRID()
 #define READ_TEXEL(texture, index) 0
 #endif

@@ -1,5 +1,5 @@
-// Declares the kernels and variables of kernels.cu. In C a kernel is given by its address, for cudaLaunchKernel(). Any
-// thread.
+// Declares the kernels and variables of kernels.cu. C code passes the address of a kernel to cudaLaunchKernel(). Any
+// thread may use this header.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -34,7 +34,7 @@ const void *symbol_counter(void); // int, 7
 const void *symbol_numbers(void); // int[4]: 1, 2, 3, 4
 const void *symbol_fixed(void);	  // constant int[4]: 10, 20, 30, 40
 int *address_of_shared_counter(void);
-int read_shared_counter(void); // managed int, 5; use_variables() sets it to 50
+int read_shared_counter(void); // the managed int has the value 5 at first, and 50 after use_variables()
 void launch_store(int *to, int value, cudaStream_t stream);
 void launch_add(const float *a, const float *b, float *c, int count);
 void launch_shape(unsigned blocks, unsigned threads, size_t shared);

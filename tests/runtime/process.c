@@ -11,12 +11,12 @@ CHILD(reset)
 	WORKS(cudaDeviceReset()); // before anything else
 	NEED(cudaMalloc(&pointer, 1 << 20));
 	WORKS(cudaDeviceReset());
-	FAILS(cudaFree(pointer)); // this memory was freed with its context
+	FAILS(cudaFree(pointer)); // the reset has destroyed the context, and so freed this memory
 	cudaGetLastError();
 	NEED(cudaMalloc((void **)&to, sizeof *to));
 	WORKS(launch_with(store, 1, 1, (void *[]){&to, &value}, NULL));
 	EQUALS(read_int(to), 5);
-	// Variables have their initial values again.
+	// After the reset, variables have their initial values again.
 	WORKS(cudaMemcpyFromSymbol(&value, symbol_counter(), sizeof value, 0, cudaMemcpyDeviceToHost));
 	EQUALS(value, 7);
 	value = 8;

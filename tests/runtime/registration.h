@@ -1,9 +1,10 @@
-// Declares the registration interface, which host code compiled by nvcc calls. Any thread.
+// Declares the functions by which host code that nvcc has compiled registers its kernels and variables. Any thread may
+// use this header.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
-// The description of an image in a program's section .nvFatBinSegment.
+// Describes an image of device code. nvcc puts this structure into the section .nvFatBinSegment of a program.
 struct wrapper {
 	int magic, version;
 	const void *data;

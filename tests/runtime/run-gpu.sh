@@ -48,7 +48,8 @@ else
 	skipped=1
 	cp "$work/ours" "$work/nvidias"
 fi
-# Prints one line for each test that one of the three runs fails or does not reach.
+# Prints FAIL for each test that one of the three runs fails or does not reach, and ok for each other test that a run
+# passes.
 cat "$work/ours" "$work/simulated" "$work/nvidias" | awk '
 	{ test = $1 " " $2; seen[test]++; if ($3 == "FAIL") bad[test] = 1; if ($3 == "ok") good[test] = 1 }
 	END {

@@ -3,7 +3,7 @@
 
 #include "cudart.h"
 
-// Reads exactly `size` bytes, and a descriptor if there is one.
+// Reads exactly `size` bytes. Returns the descriptor that came with them, if there is one.
 static int receive(int socket, void *bytes, size_t size)
 {
 	char space[CMSG_SPACE(sizeof(int))];

@@ -44,12 +44,14 @@ CONFORM(default_stream_order)
 	NEED(cudaHostGetDevicePointer((void **)&seen, flag, 0));
 	NEED(cudaStreamCreate(&blocking));
 	NEED(cudaStreamCreateWithFlags(&free_running, cudaStreamNonBlocking));
-	WORKS(launch_with(store, 1, 1, (void *[]){&to, &value}, NULL)); // loads the kernel, which may block
+	// load the kernel now, since loading may wait for running kernels
+	WORKS(launch_with(store, 1, 1, (void *[]){&to, &value}, NULL));
 	WORKS(cudaStreamSynchronize(NULL));
 	WORKS(launch_with(wait_for, 1, 1, (void *[]){&seen}, blocking));
 	WORKS(launch_with(store, 1, 1, (void *[]){&to, &value}, NULL));
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
-	WORKS(cudaStreamSynchronize(NULL)); // returns only if it does not wait for the kernel
+	// this returns only if the thread's default stream does not wait for the running kernel
+	WORKS(cudaStreamSynchronize(NULL));
 	WORKS(cudaStreamQuery(cudaStreamPerThread));
 #else
 	GIVES(cudaStreamQuery(NULL), cudaErrorNotReady);

@@ -87,7 +87,8 @@ CONFORM(surface_objects)
 	WORKS(cudaFreeArray(array));
 }
 
-// A kernel can read a texture that is destroyed after the launch. NVIDIA's sample NV12toBGRandResize relies on it.
+// A launch that was queued may still read a texture that is destroyed afterwards. NVIDIA's sample NV12toBGRandResize
+// relies on that.
 CONFORM(texture_destroyed_after_a_launch)
 {
 	struct cudaResourceDesc resource = {.resType = cudaResourceTypeLinear};

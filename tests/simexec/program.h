@@ -1,4 +1,5 @@
-// Helpers of the tests: the kernels of kernels.cu, a context, words of device memory.
+// Helpers of the tests of this directory: they load the kernels of kernels.cu, create a context, and use words of
+// device memory.
 #pragma once
 
 #include "sim/sim_test.h"

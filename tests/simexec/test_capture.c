@@ -61,7 +61,7 @@ TEST(a_forked_stream_joins_again)
 	CHECK_INT(count, 5);
 	CU(cuGraphGetEdges(graph, NULL, NULL, &count));
 	CHECK_INT(count, 5);
-	CHECK_INT(word(a), 0); // the captured kernels have not run
+	CHECK_INT(word(a), 0); // the captured kernels must not have run yet
 	run_graph(graph);
 	CHECK_INT(host[0], 9);
 	CHECK_INT(host[1], 2);
@@ -80,7 +80,7 @@ TEST(unjoined_work_fails_the_capture)
 	CU(launch_add(other, data, 1));
 	CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
 	CHECK(graph == NULL);
-	CU(launch_add(other, data, 1)); // both streams run work again
+	CU(launch_add(other, data, 1)); // the end of the capture lets both streams run work again
 	CU(cuStreamSynchronize(other));
 	CHECK_INT(word(data), 1);
 }
@@ -152,7 +152,7 @@ TEST(modes_restrict_threads)
 	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	CHECK_INT(run_in_thread(allocate), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-	// A thread in relaxed mode may allocate.
+	// During a capture, a thread whose capture mode is relaxed may allocate.
 	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	CU(cuThreadExchangeStreamCaptureMode(&mode));
 	CHECK_INT(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);

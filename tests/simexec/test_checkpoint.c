@@ -1,4 +1,4 @@
-// Tests a process that locks, checkpoints and restores another one while that one works.
+// Tests a process that locks, checkpoints and restores another process while that one works on the device.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -34,7 +34,8 @@ static int count_device_files(pid_t pid)
 	return count;
 }
 
-// Increments a counter in device memory until the parent ends it, and checks every result.
+// Is the process that is checkpointed. Increments a counter in device memory until the parent ends it, and checks every
+// result.
 static void run_subject(void)
 {
 	load_kernels();
@@ -113,7 +114,8 @@ static void checkpoint_and_restore(pid_t child)
 	CHECK_INT(get_state(child), CU_PROCESS_STATE_CHECKPOINTED);
 	CHECK(with - get_used() >= 64 * MIB);
 	CHECK_INT(count_device_files(child), 0);
-	// Another allocation takes the memory, so the restore fails. It can be repeated later.
+	// Another allocation occupies the memory, so the restore must fail. It must succeed when the memory is free
+	// again.
 	CU(cuMemAlloc_v2(&filler, 940 * MIB));
 	CHECK_INT(cuCheckpointProcessRestore(child, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(get_state(child), CU_PROCESS_STATE_CHECKPOINTED);
@@ -125,7 +127,7 @@ static void checkpoint_and_restore(pid_t child)
 	wait_for_rounds(3);
 }
 
-// Moves the process to another device of the simulated node.
+// Restores the process on another device of the simulated node.
 static void move_to_other_device(pid_t child)
 {
 	CUcheckpointLockArgs lock = {.timeoutMs = 5000};
@@ -143,11 +145,12 @@ static void move_to_other_device(pid_t child)
 	size_t before = get_used();
 	restore.gpuPairsCount = 1;
 	CHECK_INT(cuCheckpointProcessRestore(child, &restore),
-		  CUDA_ERROR_INVALID_VALUE); // the pairs must contain every device
+		  CUDA_ERROR_INVALID_VALUE); // the restore is refused, because the pairs must contain every device
 	restore.gpuPairsCount = 2;
 	CU(cuCheckpointProcessRestore(child, &restore));
 	CU(cuCheckpointProcessUnlock(child, NULL));
-	CHECK_INT(get_used(), before); // the memory is on the other device
+	// the process uses the same amount of memory on the other device as before, so nothing changed on this device
+	CHECK_INT(get_used(), before);
 	wait_for_rounds(3);
 }
 
@@ -165,7 +168,8 @@ static int wait_for_child(void (*part)(pid_t argument), pid_t argument)
 	return status;
 }
 
-// Runs a part in a child. This process must not use the driver, so that it can fork the next subject.
+// Runs a part of the test in a child. This process must not use the driver, because it forks further processes that use
+// it.
 static void run_in_child(void (*part)(pid_t argument), pid_t argument)
 {
 	CHECK_INT(wait_for_child(part, argument), 0);
@@ -245,7 +249,8 @@ static CUmemGenericAllocationHandle map_new(size_t size)
 	return handle;
 }
 
-// Goes through the stages that the parent requests: all memory, an unmapped handle, no memory.
+// Goes through three stages when the parent requests them: all memory is mapped; only an unmapped handle is left; no
+// memory is left.
 static void free_in_stages(void)
 {
 	CUmemGenericAllocationHandle handle;
@@ -266,7 +271,7 @@ static void free_in_stages(void)
 		for (int i = 0; i < 4000 && shared->rounds < stage; i++)
 			nap_ms(5);
 	}
-	map_new(32 * MIB); // the address range is still reserved
+	map_new(32 * MIB); // the reserved range of addresses can still be used
 }
 
 static void checkpoint_stages(pid_t child)
@@ -303,7 +308,7 @@ TEST(a_checkpoint_reports_the_copied_bytes)
 	fclose(file);
 	close(before);
 	CHECK_STR(output, "virgate sim: checkpoint: copied 39845888 bytes of device memory\n" // 38 MiB
-			  // the 32 MiB are those of an unmapped handle
+			  // in the second stage, only the 32 MiB of the unmapped handle are left
 			  "virgate sim: checkpoint: copied 33554432 bytes of device memory\n"
 			  "virgate sim: checkpoint: copied 0 bytes of device memory\n");
 }
@@ -331,7 +336,7 @@ static void fail_to_restore(pid_t child)
 	CU(cuMemAlloc_v2(&filler, 940 * MIB));
 	CHECK_INT(cuCheckpointProcessRestore(child, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 	CU(cuMemFree_v2(filler));
-	// fails although the memory is free now
+	// a restore that failed for good fails again, although the memory is free now
 	CHECK_INT(cuCheckpointProcessRestore(child, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(get_state(child), CU_PROCESS_STATE_CHECKPOINTED);
 }

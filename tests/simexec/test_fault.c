@@ -112,7 +112,8 @@ TEST(calls_on_a_lost_device_fail)
 	run_with_fault("slow=1us;lost@cuLaunchKernel:2", lose_device);
 }
 
-// Returns whether a function works after the devices are lost, because it or its family does not use a device.
+// Returns whether a function works after the devices are lost. It does if it, or all of its family, does not use a
+// device.
 static bool works_without_device(const char *entry, const char *family)
 {
 	static const char *const names[] = {"init",
@@ -150,7 +151,8 @@ static void call_all_entries(void)
 	CUcontext current = NULL;
 	int failed = 0, count;
 
-	unsetenv("VIRGATE_SIM_UNIMPLEMENTED"); // the loop calls unimplemented driver functions, too
+	// the loop also calls functions that are not implemented, which must not be recorded
+	unsetenv("VIRGATE_SIM_UNIMPLEMENTED");
 	load_kernels();
 	CHECK_INT(LAUNCH(kernel("empty"), 1, 1, 0, NULL, NULL), CUDA_ERROR_UNKNOWN);
 	for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
@@ -158,7 +160,7 @@ static void call_all_entries(void)
 			continue;
 		CUresult (*call)(long, ...) = dlsym(RTLD_DEFAULT, entries[i].name);
 		CHECK(call != NULL);
-		// The arguments are invalid: the driver must return the fault before it checks them.
+		// The arguments are invalid. The driver must return the injected error before it checks them.
 		CUresult result = call(0, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L);
 		if (result == CUDA_ERROR_NOT_SUPPORTED) // not implemented
 			continue;

@@ -75,7 +75,7 @@ TEST(every_kind_of_node_runs)
 		CHECK_INT(calls, i);
 		CU(cuEventQuery(event));
 	}
-	// The executable graph does not need the graphs from which it was created.
+	// The graphs from which the executable graph was created are not needed any more.
 	CU(cuGraphDestroy(child));
 	CU(cuGraphDestroy(graph));
 	launch(exec);
@@ -113,7 +113,8 @@ TEST(edges_can_be_listed_and_graphs_cloned)
 	CU(cuGraphClone(&clone, graph));
 	CU(cuGraphNodeFindInClone(&found[0], nodes[3], clone));
 	CHECK(found[0] != nodes[3]);
-	CU(cuGraphAddDependencies(graph, &nodes[3], &nodes[0], 1)); // the edges form a cycle: the instantiation fails
+	// this edge makes a cycle, so the instantiation must fail
+	CU(cuGraphAddDependencies(graph, &nodes[3], &nodes[0], 1));
 	CHECK_INT(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_INVALID_VALUE);
 	CU(cuGraphDestroyNode(nodes[3]));
 	CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
@@ -147,7 +148,7 @@ TEST(executable_graphs_can_be_updated)
 	CHECK_INT(*(int *)params.kernelParams[2], 1);
 	void *arguments[] = {&data, &n, &hundred};
 	params.kernelParams = arguments;
-	CU(cuGraphLaunch(exec, stream)); // the executable graph still has the old parameters
+	CU(cuGraphLaunch(exec, stream)); // the executable graph must still have the old parameters
 	CU(cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
 	launch(exec);
 	CHECK_INT(word(data), 101);
@@ -157,7 +158,7 @@ TEST(executable_graphs_can_be_updated)
 	launch(exec);
 	CHECK_INT(word(data), 101);
 	CU(cuGraphNodeSetEnabled(exec, node, 1));
-	// Updates with a graph of the same topology, then with others.
+	// Updates the executable graph from a graph of the same topology, and then from graphs of another topology.
 	CU(cuGraphCreate(&other, 0));
 	extra = add_node(other, NULL, 0, &data, &n, &one);
 	CU(cuGraphExecUpdate_v2(exec, other, &info));
@@ -261,7 +262,8 @@ TEST(a_switch_node_selects_a_body)
 	CU(cuGraphDestroy(graph));
 }
 
-// Uses a condition in another graph than its own, also after its own graph was destroyed.
+// Uses a condition in another graph than the one for which it was created. That must fail, also after that graph was
+// destroyed.
 TEST(conditions_of_other_graphs_are_refused)
 {
 	start();
@@ -282,8 +284,8 @@ TEST(conditions_of_other_graphs_are_refused)
 	CU(cuGraphDestroy(graph));
 }
 
-// Destroys a context before the graph whose condition has a word in it. That graph must not free the word again, since
-// other memory may be there.
+// A condition has a word of memory in the context. If the context is destroyed before the graph, the graph must not
+// free the word again: other memory may be there.
 TEST(a_context_may_end_before_its_condition)
 {
 	start();
@@ -298,7 +300,7 @@ TEST(a_context_may_end_before_its_condition)
 	CU(cuCtxDestroy_v2(ended));
 	CU(cuCtxCreate_v4(&next, NULL, 0, 0));
 	CU(cuMemAlloc_v2(&taken, 4));
-	CHECK(taken == condition); // the allocator returns the freed address first
+	CHECK(taken == condition); // the allocator gives out the address of the freed word first
 	CU(cuGraphDestroy(graph));
 	CU(cuMemAlloc_v2(&again, 4));
 	CHECK(again != taken);

@@ -1,4 +1,4 @@
-// Tests registered buffers and images of OpenGL: the calls that their states allow.
+// Tests buffers and images of OpenGL that are registered with CUDA: which calls each of their states allows.
 #include "program.h"
 
 // Declared here because cudaGL.h includes OpenGL's headers.
@@ -37,7 +37,7 @@ TEST(buffers_are_mapped_as_pointers)
 	CU(cuGraphicsResourceGetMappedPointer_v2(&address, &size, buffer));
 	CHECK_INT(size, 65536);
 	CU(cuMemsetD32_v2(address, 77, size / 4));
-	GIVES(cuMemFree_v2(address), CUDA_ERROR_INVALID_VALUE); // OpenGL owns the memory
+	GIVES(cuMemFree_v2(address), CUDA_ERROR_INVALID_VALUE); // CUDA must not free this memory, since OpenGL owns it
 	CU(cuGraphicsUnmapResources(1, &buffer, NULL));
 	CU(cuGraphicsResourceSetMapFlags_v2(buffer, CU_GRAPHICS_MAP_RESOURCE_FLAGS_READ_ONLY));
 	GIVES(cuGraphicsResourceSetMapFlags_v2(buffer, 5), CUDA_ERROR_INVALID_VALUE);

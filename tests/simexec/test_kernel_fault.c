@@ -1,4 +1,5 @@
-// Tests faults of kernels, and printf. Each runs in its own process, because the errors are sticky.
+// Tests faults of kernels, and printf. Each part runs in its own process, because a fault makes all later calls of the
+// process fail.
 #include "program.h"
 
 static char output[8192];
@@ -26,7 +27,7 @@ static void run_in_child(void (*part)(void))
 		FAIL("status %#x: %s", status, output);
 }
 
-static CUfunction empty; // looked up before the fault, after which the lookup fails, too
+static CUfunction empty; // looked up before the fault, because looking it up would fail after the fault
 
 static void start(void)
 {

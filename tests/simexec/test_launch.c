@@ -1,4 +1,4 @@
-// Tests all ways to launch a kernel, limits and attributes of launches, the heap of kernels.
+// Tests all ways to launch a kernel, the limits and attributes of launches, and the heap of kernels.
 #include <sched.h>
 
 #include "program.h"
@@ -106,8 +106,8 @@ TEST(constants_atomics_and_the_heap)
 	CHECK_INT(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 64 * MIB), CUDA_ERROR_INVALID_VALUE); // in use
 }
 
-// The first block runs until the second one has run, and changes memory all the time. With a single host thread, the
-// second block would never run.
+// The first block changes memory until the second one has run. With a single host thread, the second block would never
+// run.
 TEST(blocks_of_a_small_grid_use_several_processors)
 {
 	static const char text[] =
@@ -127,7 +127,7 @@ TEST(blocks_of_a_small_grid_use_several_processors)
 	CUdeviceptr data = words(2);
 	CU(cuModuleLoadData(&module, text));
 	CU(cuModuleGetFunction(&function, module, "wait_for_second"));
-	for (int i = 0; i < 20; i++) { // host threads that sleep until a launch must start, too
+	for (int i = 0; i < 20; i++) { // host threads that sleep until there is a launch must start to work, too
 		CU(cuMemsetD32_v2(data, 0, 2));
 		CU(LAUNCH(function, 2, 1, 0, NULL, &data));
 		CU(cuCtxSynchronize());

@@ -27,7 +27,7 @@ TEST(ptx_and_fat_binaries)
 		check_image(image);
 		free(image);
 	}
-	// nvcc embeds a wrapper in host programs, which points to the container.
+	// nvcc embeds a wrapper in programs, which has a pointer to the fat binary. Make such a wrapper.
 	char *container = read_built("zstd.fatbin", NULL);
 	struct {
 		unsigned magic, version;
@@ -85,7 +85,7 @@ TEST(damaged_and_foreign_images_are_refused)
 
 	load_kernels();
 	char *image = read_built("zstd.fatbin", &size);
-	// damage the header of zstd, since other damage may go undetected
+	// damage the header of the zstd frame, because damage elsewhere may remain undetected
 	char *frame = memmem(image, size, "\x28\xb5\x2f\xfd", 4);
 	CHECK(frame != NULL);
 	frame[4] ^= 0xff;
@@ -182,7 +182,8 @@ TEST(modules_can_be_linked)
 	load_kernels();
 	CU(cuLinkCreate_v2(0, NULL, NULL, &link));
 	CU(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)one, sizeof one, "one", 0, NULL, NULL));
-	CHECK_INT(cuLinkComplete(link, &image, &size), CUDA_ERROR_INVALID_PTX); // twice() is not defined
+	// the linked code calls twice(), which is not defined
+	CHECK_INT(cuLinkComplete(link, &image, &size), CUDA_ERROR_INVALID_PTX);
 	CU(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)two, sizeof two, "two", 0, NULL, NULL));
 	CU(cuLinkComplete(link, &image, &size));
 	CU(cuModuleLoadData(&module, image));
@@ -225,7 +226,8 @@ TEST(libraries_and_kernels)
 	CU(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function));
 	CHECK_INT(value, 100000);
 	data = words(1);
-	CU(LAUNCH((CUfunction)entry, 1, 1, 0, NULL, &data, &n, &by)); // passes a kernel instead of a function
+	// the program passes a kernel where a function is expected, which is allowed
+	CU(LAUNCH((CUfunction)entry, 1, 1, 0, NULL, &data, &n, &by));
 	CHECK_INT(word(data), 9);
 	CU(cuLibraryGetGlobal(&address, &size, library, "counter"));
 	CHECK_INT(word(address), 5);
@@ -233,7 +235,7 @@ TEST(libraries_and_kernels)
 	CHECK_INT(cuLibraryUnload(NULL), CUDA_ERROR_INVALID_HANDLE);
 }
 
-// Loads invalid images. The driver's log of errors and the load's log must contain the reason.
+// Loads invalid images. Both the driver's error log and the log of the call must contain the reason.
 TEST(refused_images_are_explained)
 {
 	static const struct {
@@ -267,8 +269,8 @@ TEST(refused_images_are_explained)
 
 #define MANAGED ".visible .global .attribute(.managed) .align 8 "
 
-// Loads a library twice. The first load fails because memory is short. The second must initialize the managed
-// variables.
+// Loads a library twice. The first load fails because memory is short. The second load must still initialize the
+// managed variables.
 TEST(managed_variables_of_a_load_that_failed)
 {
 	static const char text[] = HEAD MANAGED ".u32 counter = 5;\n.visible .global .align 4 .b8 room[268435456];\n"

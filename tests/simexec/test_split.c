@@ -37,12 +37,13 @@ TEST(groups)
 	struct group groups[3] = {{.count = 24}, {.count = 6, .flags = BACKFILL}, {0}};
 
 	CU(split(NULL, 3, &whole, NULL, 0, groups));
-	CHECK_INT(groups[2].count, (132 - 30) / 8 * 8); // the last group has as many SMs as are left, in multiples of 8
+	// the last group has the remaining SMs, rounded down to a multiple of 8
+	CHECK_INT(groups[2].count, (132 - 30) / 8 * 8);
 	groups[2].count = 0;
 	CU(split(parts, 3, &whole, &rest, 0, groups));
 	CHECK_INT(parts[2].sm.smCount, 96);
 	CHECK_INT(rest.sm.smCount, 6);
-	groups[0].count = 12; // 12 is no multiple of 8
+	groups[0].count = 12; // this number is no multiple of 8
 	GIVES(split(parts, 1, &whole, &rest, 0, groups), CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
 	groups[0].coscheduled = 4;
 	CU(split(parts, 1, &whole, &rest, 0, groups));
@@ -50,7 +51,8 @@ TEST(groups)
 	GIVES(split(parts, 1, &whole, &rest, 0, groups), CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
 	groups[0] = (struct group){.count = 132, .flags = BACKFILL};
 	groups[1] = (struct group){.flags = BACKFILL};
-	CU(split(NULL, 2, &whole, NULL, 0, groups)); // no multiprocessors are left for the second group
+	// the first group has all multiprocessors, so none are left for the second one
+	CU(split(NULL, 2, &whole, NULL, 0, groups));
 	CHECK_INT(groups[1].count, 0);
 	GIVES(split(parts, 2, &whole, NULL, 0, groups), CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
 	groups[0].reserved[3] = 1;
@@ -95,7 +97,8 @@ TEST(work_queues_of_green_contexts)
 	GIVES(cuDeviceGetDevResource(0, &found, (CUdevResourceType)77), CUDA_ERROR_INVALID_RESOURCE_TYPE);
 }
 
-// Launches a grid that takes one wave of blocks on all multiprocessors. On some of them it must take several waves.
+// Launches a grid whose blocks all run at the same time on the whole device. On a part of the multiprocessors they must
+// run in several waves, which take longer.
 TEST(fewer_multiprocessors_take_longer)
 {
 	static const char ptx[] =
@@ -125,7 +128,8 @@ TEST(fewer_multiprocessors_take_longer)
 		CU(cuEventCreate(&from, 0));
 		CU(cuEventCreate(&to, 0));
 		CU(cuEventRecord(from, stream));
-		CU(cuLaunchKernel(work, 264, 1, 1, 1024, 1, 1, 0, stream, NULL, NULL)); // 1 or 9 waves
+		// the grid takes 1 wave on all multiprocessors, and 9 on some
+		CU(cuLaunchKernel(work, 264, 1, 1, 1024, 1, 1, 0, stream, NULL, NULL));
 		CU(cuEventRecord(to, stream));
 		CU(cuEventSynchronize(to));
 		CU(cuEventElapsedTime(&ms[i], from, to));
