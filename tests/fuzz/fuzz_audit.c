@@ -1,5 +1,5 @@
-// Tests any bytes as a line of an audit log and as the log's head. Without the key, the reader must accept none and
-// change nothing.
+// Fuzzes the reader of the audit log with arbitrary bytes as a line of the log, and as its head. Without the key, no
+// bytes can be valid: the reader must accept none, and must not change its state.
 #include "vram/audit_file.h"
 
 #include <stdlib.h>

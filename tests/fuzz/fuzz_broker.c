@@ -1,5 +1,6 @@
-// Tests several sessions with the broker at a time, with arbitrary requests, packets and descriptors. Input: records of
-// {session and action, length, bytes}. After the last session, the broker has no session and no publication.
+// Fuzzes the broker with several sessions at a time, with arbitrary requests, packets and descriptors. The input has
+// records of {session and action, length, bytes}. When all sessions have ended, the broker must have no session and no
+// publication left.
 #include "daemon/broker/broker.h"
 #include "daemon/broker/state.h"
 #include "daemon/say.h"

@@ -1,6 +1,6 @@
-// Tests any bytes as one part of an image: virgate.json, its list of files, a chunk of pages, CRIU's pagemap, the index
-// of device memory, or one of its blocks. The first byte selects the part. Each reader must refuse the bytes or return
-// consistent data.
+// Fuzzes the readers of an image. The first byte of the input selects the part that the other bytes are: virgate.json,
+// its list of files, a chunk of pages, CRIU's pagemap, the index of device memory, or one of its blocks. Each reader
+// must refuse the bytes or return consistent data.
 #include "checkpoint/criu/pagemap.h"
 #include "checkpoint/data/chunk.h"
 #include "checkpoint/image/device_index.h"
@@ -43,7 +43,7 @@ static void read_list(const char *text, size_t length)
 	json_decref(description);
 }
 
-// Pages that can be unpacked are packed again, and must unpack to the same bytes.
+// Unpacks a chunk of pages. Pages that can be unpacked are packed again, which must unpack to the same bytes.
 static void read_chunk(enum vg_compression compression, const unsigned char *data, size_t bytes, size_t length)
 {
 	static unsigned char first[MOST + GUARD], second[MOST], packed[MOST + MOST / CHUNK_PAGE];
@@ -63,7 +63,8 @@ static void read_chunk(enum vg_compression compression, const unsigned char *dat
 	codec_destroy(codec);
 }
 
-// Input: the number of pages in two bytes; a pagemap of up to `length` bytes; the memory areas of its process.
+// Reads a pagemap. The bytes are the number of pages (two bytes), the pagemap (up to `length` bytes), and the memory
+// areas of its process.
 static void read_pagemap(const unsigned char *data, size_t bytes, size_t length)
 {
 	enum { PAGES = 1024, COUNT = PAGES * CHUNK_PAGE / IMAGE_LEAST_CHUNK };
@@ -93,7 +94,8 @@ static void read_pagemap(const unsigned char *data, size_t bytes, size_t length)
 	free(without);
 }
 
-// Reads the index of an image with two packs. Every block is within one of the packs, and the memory has all blocks.
+// Reads the index of an image with two packs. If it is accepted, every block must be inside one of the packs, and
+// blocks must cover all memory.
 static void read_index(const unsigned char *data, size_t length)
 {
 	static struct image_file list[] = {{.name = "device/index", .bytes = 1},

@@ -1,5 +1,5 @@
-// Tests arbitrary bytes as code: PTX, cubins, fatbins with compressed members, or none of these. An image that can be
-// read has a consistent report for each kernel, and for a name that it does not have.
+// Fuzzes the inspection of code with arbitrary bytes: PTX, cubins, fatbins with compressed members, or none of these.
+// If an image can be read, the report must be consistent for each of its kernels, and for a name that is not in it.
 #include "code/inspect.h"
 
 #include <errno.h>

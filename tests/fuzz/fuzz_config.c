@@ -1,5 +1,5 @@
-// Tests any bytes as a settings file. The parser must read it, or refuse it with a message that has the file and the
-// line.
+// Fuzzes the parser of settings files with arbitrary bytes. It must read the file, or refuse it with a message that
+// names the file and the line.
 #include <stdlib.h>
 #include <string.h>
 

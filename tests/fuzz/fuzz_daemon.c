@@ -1,6 +1,7 @@
-// Tests the complete daemon, one step of its loop at a time. Two users connect, send messages and descriptors, write to
-// their ledgers and truncate them, and end; time passes. Input: records of {action, which, length, bytes}. The users
-// are two processes, so that the kernel reports their credentials; as root, each has its own user id.
+// Fuzzes the complete daemon, one step of its loop at a time. Two users connect, send messages and descriptors, write
+// to their ledgers, truncate them, and end; and time passes. The input has records of {action, which, length, bytes}.
+// The users are two processes, so that the kernel reports their credentials. If the fuzzer runs as root, each has a
+// user id of its own.
 #include "daemon/directory.h"
 #include "daemon/discard.h"
 #include "daemon/loop.h"
@@ -80,8 +81,9 @@ void say_left_out(uint64_t now, uint64_t *deadline)
 
 static struct player {
 	pid_t pid;
-	int order, answer; // `order`: a pipe for orders; `answer`: a socket for the descriptors that the process sends
-	bool is_used;	   // the process has mapped a file, or was killed: it is started again before the next input
+	// `order` is a pipe for orders to the process; `answer` is a socket for the descriptors that it sends
+	int order, answer;
+	bool is_used; // the process has mapped a file, or was killed, so it is started again before the next input
 } users[USERS];
 
 static void send_descriptor(int channel, int descriptor)
@@ -150,7 +152,8 @@ static void end_user(int index)
 	close(user->answer);
 }
 
-// Sends an order. Returns the descriptor with which the process answers, a connection or a ledger; -1: none.
+// Sends an order to the process of a user. Returns the descriptor that the process sends back, a connection or a
+// ledger; -1: none.
 static int order_user(int index, char word)
 {
 	int descriptors[VG_WIRE_DESCRIPTORS_MAX];
@@ -172,7 +175,7 @@ static void run_loop(void)
 {
 	for (int i = 0; i < MOST_STEPS; i++) {
 		int r = loop_step(&node, 0);
-		if (r < 0) { // a user who may do so has shut the daemon down: continue as the next daemon
+		if (r < 0) { // a user who is allowed to has shut the daemon down, so start the next daemon
 			node.is_leaving = node.is_interrupted = node.was_shut_down = false;
 			if (directory_listen(&node) < 0)
 				abort();
@@ -227,7 +230,7 @@ static uint64_t number_at(const uint8_t *bytes, size_t length, size_t at)
 	return value;
 }
 
-// Writes a request as clients send it; the bytes are its numbers.
+// Writes a request in the form that clients send. The bytes of the input are the numbers in it.
 static void write_request(char *text, size_t room, unsigned int which, const uint8_t *bytes, size_t length)
 {
 	static const char *const plain[] = {"list", "devices", "publications", "shutdown"};
@@ -317,7 +320,7 @@ static int make_descriptor(unsigned int kind)
 	case 5:
 		snprintf(path, sizeof path, "%s/run/ledgers/%s", directory, vgpus[kind / 8 % VGPUS]);
 		return open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-	case 6: // a socket with a descriptor in its queue
+	case 6: // send a socket that has a descriptor in its queue
 		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 			return -1;
 		send_descriptor(ends[0], ends[1]);

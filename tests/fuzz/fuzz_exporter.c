@@ -1,5 +1,6 @@
-// Fuzzes what virgate-exporter reads from its users and peers itself: the address to listen on, and the headers of a
-// request. The input has four texts, each ending with a zero byte: address, method, Host and Authorization.
+// Fuzzes what virgate-exporter reads directly from its users and peers: the address to listen on, and the headers of a
+// request. The input has four texts, each ending with a zero byte: the address, the method, and the headers Host and
+// Authorization.
 #include "exporter/guard.h"
 #include "exporter/listen.h"
 
@@ -34,7 +35,8 @@ static void try_address(const char *text)
 		require(address.is_loopback == (ntohl(in->sin_addr.s_addr) >> 24 == 127));
 }
 
-// Finds the value of a base64 digit another way than the guard does; -1: the character is not a digit.
+// Returns the value of a base64 digit, for comparison computed in another way than in the guard; -1: the character is
+// not a digit.
 static int value_of(char digit)
 {
 	if (digit >= 'A' && digit <= 'Z')

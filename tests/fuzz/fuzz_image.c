@@ -1,4 +1,5 @@
-// Tests arbitrary bytes as the image of a program: PTX, fat binaries with compressed entries, or neither.
+// Fuzzes the simulated driver's reader of program images with arbitrary bytes: PTX, fat binaries with compressed
+// entries, or neither.
 #include "../../sim/fatbin.h"
 
 #include <stdint.h>
@@ -14,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size >= 4)
 		memcpy(&magic, data, 4);
-	if (magic == 0x466243b1) // a wrapper contains a pointer, which arbitrary bytes must not provide
+	if (magic == 0x466243b1) // skip wrappers, which contain a pointer that would be arbitrary
 		return 0;
 	int r = sim_image_read(data, size, 90, &image);
 	if (r == SIM_IMAGE_READ) {

@@ -1,5 +1,5 @@
-// Fuzzes the requests that virgate-device-plugin answers. The first byte chooses the method, the others are the body of
-// the request: a frame of gRPC with a message.
+// Fuzzes the requests that virgate-device-plugin answers. The first byte of the input selects the method. The others
+// are the body of the request: a frame of gRPC with a message.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 1 || frame_read(data + 1, size - 1, &message, &length))
 		return 0;
 	require(message == data + 1 + FRAME_HEAD && length == size - 1 - FRAME_HEAD);
-	now += 5; // two requests are about as long as a reservation
+	now += 5; // a reservation lasts about as long as two requests
 	api_answer(&api, &api.inventory->resources[0], methods[data[0] % 5], message, length, now, &answer);
 	require((answer.status != RPC_OK) == (*answer.text != '\0'));
 	require(answer.status == RPC_OK ? answer.data != NULL : answer.data == NULL);

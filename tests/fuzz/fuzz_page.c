@@ -1,6 +1,6 @@
-// Fuzzes what makes the page of virgate-exporter and its JSON out of names that users chose and the query of a request.
-// The input has six texts, each ending with a zero byte: the name of a program, the text of an event, a reason of the
-// daemon's, and the values of vgpu=, figures= and after=.
+// Fuzzes the code that makes the page of virgate-exporter and its JSON, from names that users chose and the query of a
+// request. The input has six texts, each ending with a zero byte: a program's name, an event's text, a reason that the
+// daemon gives, and the values of vgpu=, figures= and after=.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static size_t count(char character)
 	return found;
 }
 
-// Cells without a text have a class, so the number of quotes depends on them.
+// Counts the quotes outside of the class that a cell without a text has, since the number of such cells varies.
 static size_t count_quotes(void)
 {
 	static const char class[] = "class=\"none\"";
@@ -82,7 +82,8 @@ static void make_lists(char *const texts[TEXTS], struct gathered *ret_gathered)
 	*ret_gathered = (struct gathered){.vgpus = &vgpus, .devices = &devices, .events = &events};
 }
 
-// The texts must not begin or end an element or an attribute, so the number of these characters never changes.
+// Makes the page. The texts must not begin or end an element or an attribute, so the numbers of such characters must
+// not depend on them.
 static void try_page(const struct gathered *gathered, const char *host)
 {
 	static size_t begins, ends, quotes;

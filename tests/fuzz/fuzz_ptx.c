@@ -1,5 +1,5 @@
-// Tests any bytes as PTX. They must be parsed, linked and decoded, or rejected. A module that loads is run for a
-// moment, unless it needs much memory.
+// Fuzzes the interpreter of PTX with arbitrary bytes. It must parse, link and decode them, or reject them. A module
+// that loads is run for a moment, unless it needs much memory.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static void *outside(void *context, uint64_t address, size_t length, bool write)
 
 static void run_functions(struct ptx_module *module, uint8_t *memory)
 {
-	static volatile int cancel = 1; // ends the launch after the first turn
+	static volatile int cancel = 1; // this ends the launch after the first turn of its threads
 	static uint8_t permission[MEMORY >> 12], parameters[4096];
 	struct ptx_space space = {.base = 1 << 20,
 				  .size = MEMORY,

@@ -1,5 +1,5 @@
-// Tests any bytes as the text of a seal. The decoder must refuse the text, or return a seal that is encoded to the same
-// text: different texts are different seals.
+// Fuzzes the decoder of seals with arbitrary bytes as text. It must refuse the text, or return a seal that is encoded
+// to the same text, since no seal has two texts.
 #include "virgate/seal.h"
 
 #include <stdlib.h>

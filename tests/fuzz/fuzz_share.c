@@ -1,4 +1,5 @@
-// Tests arbitrary bytes from a peer that offers memory: as the parts of a packet, and through both kinds of socket.
+// Fuzzes what a process receives from a peer that offers memory: arbitrary bytes as parts of a packet, and as packets
+// through both types of socket.
 #include "share/channel.h"
 
 #include <stdlib.h>
@@ -39,7 +40,7 @@ static void check_parts(const uint8_t *data, size_t size)
 	}
 	if (header.size > size - sizeof header)
 		return;
-	// a block of exactly this size, so that the address sanitizer finds accesses beyond it
+	// the block has exactly this size, so that the address sanitizer finds accesses beyond its end
 	char *body = malloc(header.size);
 	if (!body)
 		abort();

@@ -1,7 +1,8 @@
-// Tests any frames as an image that is received. The receiver must refuse them and leave no file, or store a complete
-// image. Input: two bytes of length and a text for virgate.json, which gets a valid checksum; then frames of {kind: 1
-// byte, length: 2 bytes, payload}. With the length 0xffff, the rest is the stream itself. With 0xfffe, frames with
-// packs follow, which are sent before an image.
+// Fuzzes the receiver of images with arbitrary frames. It must refuse them and leave no file, or store a complete
+// image.
+// The input has two bytes of length, and a text of that length for virgate.json, which gets a valid checksum. Frames of
+// {kind: 1 byte, length: 2 bytes, payload} follow. If the first length is 0xffff, the rest is the stream itself. If it
+// is 0xfffe, the frames contain packs, which are sent before an image.
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +76,7 @@ static void receive_packs(int fd, const char *image)
 	packs_finish(&packs);
 	image_finish(&store);
 	frames_finish(&frames);
-	if (rmdir(directory) < 0 || mkdir(directory, 0700) < 0) // the receiver has left a file
+	if (rmdir(directory) < 0 || mkdir(directory, 0700) < 0) // rmdir() fails if the receiver has left a file
 		abort();
 }
 
@@ -115,7 +116,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length)
 	if (status == VG_OK && vg_image_verify(image, NULL) != VG_OK)
 		abort();
 	image_remove(image);
-	if (rmdir(directory) < 0) // the receiver has left a file
+	if (rmdir(directory) < 0) // rmdir() fails if the receiver has left a file
 		abort();
 	if (mkdir(directory, 0700) < 0)
 		abort();

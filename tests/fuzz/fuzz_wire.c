@@ -1,4 +1,4 @@
-// Tests arbitrary packets for the daemon, as one packet and through a socket.
+// Fuzzes the reader of the daemon's messages with arbitrary packets, directly and through a socket.
 #include "wire/wire.h"
 
 #include <stdlib.h>
