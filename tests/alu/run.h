@@ -1,5 +1,5 @@
-// Runs one form of a PTX instruction, as compiled for any level of the host's processor. Operands and results are
-// 64-bit words, one for each lane. Pure functions: any thread.
+// Runs one form of a PTX instruction. It is the form that was compiled for a given level of the host's processor.
+// Operands and results are 64-bit words, one for each lane. All functions are pure, so any thread may call them.
 #pragma once
 
 #include <stdint.h>
@@ -11,8 +11,8 @@ struct lanes {
 	_Alignas(64) uint64_t word[32];
 };
 
-// Stores one lane's value into a register. A register is an array of 32 elements of `bits` bits, or for a predicate a
-// mask.
+// Stores the value of one lane into a register. A register is an array of 32 elements of `bits` bits. The register of a
+// predicate is a mask.
 static inline void lanes_store(struct lanes *lanes, unsigned lane, unsigned bits, uint64_t value)
 {
 	if (bits == 1) {
@@ -69,7 +69,7 @@ static inline void run_form(const struct ptx_alu_form *form, struct registers *r
 	form->run(&alu);
 }
 
-// Returns a random word. Edge values are more frequent than others.
+// Returns a random word. Edge values are more frequent than other values.
 static inline uint64_t random_word(uint64_t *state)
 {
 	static const uint64_t edges[] = {
@@ -123,6 +123,6 @@ static inline uint64_t random_word(uint64_t *state)
 	if (draw >> 62 == 0)
 		return edges[(draw >> 8) % (sizeof edges / sizeof *edges)];
 	if (draw >> 62 == 1)
-		return (draw >> 4) % 67; // shift amounts and other small numbers
+		return (draw >> 4) % 67; // return shift amounts and other small numbers
 	return draw ^ draw >> 31;
 }

@@ -1,5 +1,6 @@
-// Compares the definition of each form that reads or writes the carry flag with its result on edge operands. The flag
-// is the carry out of the word. A subtraction adds the complement, so its flag is 1 if there is no borrow.
+// Runs each form that reads or writes the carry flag on edge operands, and compares the result with the instruction's
+// definition. The flag is the carry out of the word. A subtraction adds the complement, so its flag is 1 if there is no
+// borrow.
 #include <stdbool.h>
 
 #include "run.h"
@@ -72,7 +73,7 @@ static uint64_t product_word(const struct word_type *type, bool high, uint64_t a
 	return truncate_to(high ? product >> type->bits : product, type->bits);
 }
 
-// Computes the expected word, and stores the expected flag.
+// Returns the word that the form must compute, and changes *flag to the flag that it must leave.
 static uint64_t compute_expected(const struct chain *chain, const struct word_type *type, uint64_t a, uint64_t b,
 				 uint64_t c, unsigned *flag)
 {
@@ -97,7 +98,7 @@ static uint64_t compute_expected(const struct chain *chain, const struct word_ty
 	return truncate_to(sum, type->bits);
 }
 
-// Checks one form on one lane; the flags of the other lanes must not change.
+// Checks one form on one lane. The flags of all other lanes must stay as they are.
 static void check_operands(const struct ptx_alu_form *form, const struct chain *chain, const struct word_type *type,
 			   const uint64_t operands[3], unsigned carry_in, unsigned *seen)
 {
@@ -123,7 +124,7 @@ static void check_operands(const struct ptx_alu_form *form, const struct chain *
 static void check_form(const struct chain *chain, const struct word_type *type)
 {
 	char mnemonic[32];
-	unsigned seen = 0; // bit 2 * old + new is set after a lane changed the flag from `old` to `new`
+	unsigned seen = 0; // bit 2 * old + new is set if a lane changed the flag from `old` to `new`
 
 	snprintf(mnemonic, sizeof mnemonic, "%s.%s", chain->name, type->name);
 	const struct ptx_alu_form *form = find_form(PTX_ALU_BASE, mnemonic);
@@ -133,7 +134,8 @@ static void check_form(const struct chain *chain, const struct word_type *type)
 					edges[i / 2 / EDGES / EDGES]};
 		check_operands(form, chain, type, operands, i % 2, &seen);
 	}
-	if (seen != (chain->writes ? 0xfu : 0x9u)) // a form that only reads the flag does not change it
+	// all four changes must have occurred; a form that only reads the flag must never change it
+	if (seen != (chain->writes ? 0xfu : 0x9u))
 		FAIL("%s: the operands miss a carry (%x)", mnemonic, seen);
 }
 
@@ -144,7 +146,8 @@ TEST(every_form_and_carry)
 			check_form(&chains[i], &word_types[t]);
 }
 
-// Tests a sequence of nvcc's 128-bit division: addc reads whether a chain of subtractions became negative.
+// Tests a sequence from nvcc's 128-bit division: addc reads the flag that tells whether a chain of subtractions became
+// negative.
 TEST(flag_of_a_subtraction_read_by_addc)
 {
 	struct registers registers = {0};

@@ -6,7 +6,8 @@
 
 static const struct {
 	const char *name;
-	unsigned truth; // bits 0 to 3: true for less, equal, greater, unordered
+	// the operator is true for these results of a comparison; bits 0 to 3: less, equal, greater, unordered
+	unsigned truth;
 } operators[] = {
 	{"eq", 2},   {"ne", 5},	 {"lt", 1},   {"le", 3},   {"gt", 4},	{"ge", 6},  {"equ", 10},
 	{"neu", 13}, {"ltu", 9}, {"leu", 11}, {"gtu", 12}, {"geu", 14}, {"num", 7}, {"nan", 8},
@@ -24,8 +25,8 @@ static const struct format {
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
 
-// Magnitudes: 0, the least and the greatest subnormal, the least normal, 1, its neighbour, the greatest finite,
-// infinity, a signalling and a quiet NaN. Each with both signs.
+// The edge values have these magnitudes: 0, subnormals, the least normal number, 1, its neighbour, the greatest finite
+// number, infinity, a signalling and a quiet NaN. Each occurs with both signs.
 enum { MAGNITUDES = 11, CODES = 2 * MAGNITUDES, LANES = 32, PAIRS = CODES * CODES };
 
 static unsigned edge_bits(const struct format *format, unsigned index)
@@ -79,7 +80,7 @@ static void fill_operands(const struct format *format, unsigned first, struct op
 	operands->predicate = first * 0x9e3779b9u ^ 0x5a5a3c3c;
 }
 
-// Returns the lanes in which the comparison is true, of the low or of the high halves.
+// Returns the lanes in which the comparison of the low halves is true, or of the high halves if `high`.
 static uint32_t find_truth(const struct format *format, unsigned truth, const struct operands *operands, unsigned high)
 {
 	uint32_t lanes = 0;
@@ -114,7 +115,8 @@ static void check_lanes(const struct ptx_alu_form *form, unsigned first, uint32_
 		FAIL("%s of pairs %u on: %08x, not %08x", form->mnemonic, first, got, want);
 }
 
-// Checks setp. On halves it sets p and its negation q; on pairs it sets p for the low and q for the high halves.
+// Checks the instruction setp. With halves, it sets p to the result and q to its negation. With pairs, it sets p for
+// the low and q for the high halves.
 static void check_setp(enum ptx_alu_level level, const struct format *format, unsigned k, const char *word, bool pair)
 {
 	struct registers registers;
@@ -134,7 +136,7 @@ static void check_setp(enum ptx_alu_level level, const struct format *format, un
 	}
 }
 
-// Checks set: the result is `yes` where the comparison is true, in each half of a pair.
+// Checks the instruction set. In each half of a pair, the result must be `yes` where the comparison is true.
 static void check_set(enum ptx_alu_level level, const struct format *format, unsigned k, const char *word,
 		      const char *result, uint32_t yes, bool pair)
 {

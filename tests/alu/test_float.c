@@ -1,6 +1,6 @@
 // Tests f32 and f64 in every rounding mode. The reference for f32 computes in long double, which is exact or has more
-// than twice the bits, and searches the neighbouring f32. The reference for f64 computes one operation under
-// fesetround().
+// than twice as many bits, and then searches for the f32 to which the result is rounded. The reference for f64 makes
+// the host compute one operation under fesetround().
 #include <fenv.h>
 #include <math.h>
 
@@ -148,7 +148,8 @@ TEST(multiply_and_add_without_a_mode_rounds_once)
 	CHECK_INT(run_on(PTX_ALU_BASE, "mad.ftz.sat.f32", 0x40000000, 0x3e800000, 0x00000001), 0x3f000000);
 }
 
-// Tests results below 2^-126 before rounding: as on an H200, they become 0 in every rounding mode.
+// Tests results whose magnitude is below 2^-126 before rounding. With .ftz they become 0 in every rounding mode, as on
+// an H200.
 TEST(flush_at_the_border)
 {
 	const uint32_t least = 0x00800000, below_1 = 0x3f7fffff, below_minus_1 = 0xbf7fffff, above_1 = 0x3f800001;
@@ -166,7 +167,8 @@ TEST(flush_at_the_border)
 	CHECK_INT(run_on(PTX_ALU_BASE, "fma.rn.ftz.f32", 0x40000000, least, 0x80800000), 0x00800000);
 }
 
-// Tests NaN operands: as on an H200, the result is the NaN of the second source, made quiet.
+// Tests NaN operands of f64 instructions. If both sources are NaN, the result is the second one, made quiet, as on an
+// H200.
 TEST(nan_payload_of_f64)
 {
 	const uint64_t one = 0x7ff8000000000111, two = 0xfff0000000000222, quiet_two = 0xfff8000000000222;
@@ -224,7 +226,7 @@ TEST(comparisons)
 		}
 }
 
-// Tests setp with two results: q is the negated comparison, combined with the same predicate as p.
+// Tests setp with two results, p and q. q is the negated comparison, combined with the same predicate as p.
 TEST(both_predicates)
 {
 	struct registers registers = {0};

@@ -15,7 +15,7 @@ static void fill_registers(struct registers *registers, const struct ptx_alu_for
 	registers->immediate = (uint32_t)random_word(state) & 0xff;
 }
 
-// Checks that a form writes exactly the lanes of its mask, with the results that it has when all lanes are written.
+// Checks that a form writes only the lanes of its mask, with the same results as when all lanes are written.
 static void check_masks(const struct ptx_alu_form *form)
 {
 	uint64_t state = 88172645463325252u;
@@ -75,7 +75,7 @@ TEST(destination_may_be_a_source)
 		}
 }
 
-// Tests that the forms that are compiled for newer host processors compute the same bits as the others.
+// Checks that forms that are compiled for newer host processors compute the same bits as the others.
 TEST(levels_agree)
 {
 	if (!ptx_alu_level_runs(PTX_ALU_AVX2))

@@ -1,5 +1,5 @@
-// Tests f16, bf16, fp8 and conversions. The reference for narrow formats rounds by searching a table of all their
-// values.
+// Tests f16, bf16, fp8 and conversions. For the narrow formats, the reference rounds by a search in a table of all
+// their values.
 #include <math.h>
 
 #include "run.h"
@@ -19,7 +19,7 @@ static uint64_t run_lane(const char *mnemonic, uint64_t a, uint64_t b, uint64_t 
 struct format {
 	const char *name;
 	int mantissa_bits, bias;
-	unsigned infinity; // the bits of infinity; larger numbers are NaN
+	unsigned infinity; // the bits of infinity; larger numbers are the bits of NaNs
 	double values[0x7f81];
 };
 static struct format half = {"f16", 10, 15, 0x7c00, {0}}, brain = {"bf16", 7, 127, 0x7f80, {0}};
@@ -39,7 +39,8 @@ __attribute__((constructor)) static void fill_tables(void)
 	}
 }
 
-// Rounds by search; mode: n, z, m, p. In the search, infinity has the value of the next power of two.
+// Rounds to the format by a search in its values. `mode` is the rounding mode n, z, m or p, as in PTX. In the search,
+// infinity has the value of the next power of two.
 static unsigned round_to(const struct format *f, long double x, char mode)
 {
 	unsigned sign = signbit(x) ? 0x8000 : 0;
@@ -194,7 +195,7 @@ TEST(float_to_integer)
 	for (unsigned round = 0; round < 8000; round++) {
 		uint64_t wide = random_word(&state);
 		if (round & 1)
-			// choose magnitudes near the limits of the integers
+			// choose magnitudes near the largest integers
 			wide = (wide & 0x83ffffffffffffff) | 0x4000000000000000;
 		uint32_t narrow = (uint32_t)(wide >> 32);
 		unsigned t = round % 5, m = round / 5 % 4;
@@ -240,7 +241,7 @@ TEST(resizing_integers)
 {
 	CHECK_INT(run_lane("cvt.rz.sat.f32.s32", 7, 0, 0), bits_f32(1));
 	CHECK_INT(run_lane("cvt.rp.sat.f32.s32", (uint32_t)-7, 0, 0), 0);
-	CHECK_INT(run_lane("cvt.rn.sat.f16.u8", 0x300, 0, 0), 0); // converts the low byte only
+	CHECK_INT(run_lane("cvt.rn.sat.f16.u8", 0x300, 0, 0), 0); // only the low byte of the source is converted
 	CHECK_INT(run_lane("cvt.rn.sat.f16.u8", 0x301, 0, 0), 0x3c00);
 	CHECK_INT(run_lane("cvt.rm.ftz.f32.u32", 0xffffffff, 0, 0), 0x4f7fffff);
 	CHECK_INT(run_lane("cvt.rni.sat.f16.f16", 0x4200, 0, 0), 0x3c00);

@@ -1,10 +1,10 @@
-// Compares integer forms with 128-bit arithmetic and with definitions bit by bit.
+// Compares the integer forms with 128-bit arithmetic, and with definitions that compute bit by bit.
 #include "run.h"
 
 typedef unsigned __int128 u128;
 typedef __int128 s128;
 
-// Runs a form on one lane's values.
+// Runs a form on the values of one lane.
 static uint64_t run_one(const char *mnemonic, uint64_t a, uint64_t b, uint64_t c)
 {
 	const struct ptx_alu_form *form = find_form(PTX_ALU_BASE, mnemonic);
@@ -58,8 +58,8 @@ TEST(arithmetic)
 			uint64_t a = random_word(&state), b = random_word(&state), c = random_word(&state);
 			s128 x = signed_value(a, bits, type->is_signed), y = signed_value(b, bits, type->is_signed);
 			s128 z = signed_value(c, bits, type->is_signed);
-			// The product is computed as unsigned: a 64-bit unsigned product does not fit into signed 128
-			// bits.
+			// Computes the product as unsigned, because the product of two 64-bit unsigned numbers does not
+			// fit into a signed 128-bit one.
 			u128 product = (u128)x * (u128)y;
 			s128 high = type->is_signed ? (s128)product >> bits : (s128)(product >> bits);
 			check_type(type, "add", x + y, a, b, c, bits);
@@ -108,7 +108,7 @@ TEST(saturation)
 	}
 }
 
-// Adds or subtracts 128-bit numbers by a chain of four 32-bit words or two 64-bit words.
+// Adds or subtracts 128-bit numbers with a chain of instructions on four 32-bit words or two 64-bit words.
 static u128 add_chain(const char *first, const char *next, const char *last, unsigned bits, u128 x, u128 y)
 {
 	struct registers registers = {0};
@@ -264,7 +264,8 @@ TEST(lookup_tables_of_lop3)
 TEST(permutations)
 {
 	CHECK_INT(run_one("prmt.b32", 0x33221100, 0x77665544, 0x7531), 0x77553311);
-	CHECK_INT(run_one("prmt.b32", 0x80007f00, 0, 0xba98), 0xff000000); // signs of bytes 3, 2, 1, 0
+	// the result has the signs of the bytes 3, 2, 1 and 0
+	CHECK_INT(run_one("prmt.b32", 0x80007f00, 0, 0xba98), 0xff000000);
 	CHECK_INT(run_one("prmt.b32.f4e", 0x33221100, 0x77665544, 1), 0x44332211);
 	CHECK_INT(run_one("prmt.b32.b4e", 0x33221100, 0x77665544, 1), 0x66770011);
 	CHECK_INT(run_one("prmt.b32.rc8", 0x33221100, 0x77665544, 2), 0x22222222);

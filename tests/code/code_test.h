@@ -1,4 +1,5 @@
-// Helpers of the tests of src/code: they find the compiled kernels of the build, and format what was read from them.
+// Helpers of the tests of src/code, which inspects code: they find the kernels that the build compiled, and format what
+// was found in them.
 #pragma once
 #include "code/inspect.h"
 #include "test.h"

@@ -34,7 +34,7 @@ def mma(shape, types, d, a, b, before="", after=""):
     return f"mma{before}.sync.aligned.{shape}.row.col.{types} {d},{a},{b},{d}{after};"
 
 
-ROWS = []  # name, architectures, expected, PTX
+ROWS = []  # each row has the name, the architectures, the expected report, and the PTX
 
 
 def row(name, architectures, expected, text):
@@ -48,7 +48,7 @@ def floats():
     m8 = "mma.sync.aligned.m8n8k4.row.col."
     row("mma_m8n8k4_f32", [75], FULL, f"{m8}f32.f16.f16.f32 {f(0, 8)},{r(0, 2)},{r(4, 2)},{f(0, 8)};")
     row("mma_m8n8k4_f16", [75], PURE, f"{m8}f16.f16.f16.f16 {r(10, 4)},{r(0, 2)},{r(4, 2)},{r(10, 4)};")
-    # Later devices do not have this instruction: ptxas computes it without tensor cores.
+    # Ampere and later devices lack this instruction. ptxas translates it to code that does not use tensor cores.
     row("mma_m8n8k4_f32", SINCE_AMPERE, "t10m10", f"{m8}f32.f16.f16.f32 {f(0, 8)},{r(0, 2)},{r(4, 2)},{f(0, 8)};")
     row("mma_m8n8k4_f16", SINCE_AMPERE, "t10m00", f"{m8}f16.f16.f16.f16 {r(10, 4)},{r(0, 2)},{r(4, 2)},{r(10, 4)};")
     for k, a, b, where in ((8, 2, 1, ALL), (16, 4, 2, SINCE_AMPERE)):
@@ -61,7 +61,7 @@ def floats():
     for k, a, b in ((4, 2, 1), (8, 4, 2), (16, 8, 4)):
         row(f"mma_k{k}_f64", HOPPER + BLACKWELL, PURE, mma(f"m16n8k{k}", "f64.f64.f64.f64", g(0, 4), g(4, a), g(12, b)))
     for kind in ("e4m3", "e5m2"):
-        # Hopper and later server GPUs convert these to halves first.
+        # Hopper and later server GPUs convert these numbers to halves first, so their machine code is not mixed.
         f16 = {tuple(ADA + CLIENT): "t11m11", tuple(HOPPER + SERVER): "t11m10"}
         row(f"mma_f32_{kind}", SINCE_ADA, FULL, mma("m16n8k32", f"f32.{kind}.{kind}.f32", f(0, 4), r(0, 4), r(8, 2)))
         for where, expected in f16.items():
@@ -150,7 +150,7 @@ def warpgroups():
     one("sp_tf32", FULL, f"m64n8k16.f32.tf32.tf32 {f(0, 4)},%d1,%d2,%r15,0,1,1,1", ".sp")
     one("sp_e4m3", FULL, f"m64n8k64.f32.e4m3.e4m3 {f(0, 4)},%d1,%d2,%r15,0,1,1,1", ".sp")
     one("sp_s8", FULL, f"m64n8k64.s32.s8.s8 {r(20, 4)},%d1,%d2,%r15,0,1", ".sp")
-    # ptxas makes such an instruction even from a fence and a commit without work.
+    # ptxas makes such an instruction even if there are only a fence and a commit.
     row("wgmma_nothing", HOPPER, "t01m00",
         "wgmma.fence.sync.aligned;\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;")
 
@@ -179,7 +179,8 @@ def scalars():
 
 
 def neither():
-    """Instructions that belong to tensor cores without computing, and arithmetic without tensor cores."""
+    """Adds instructions that belong to tensor cores but compute nothing, and arithmetic that does not use tensor
+    cores."""
     row("ldmatrix", ALL, NONE, f"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {r(0, 4)},[%r5];")
     row("movmatrix", ALL, NONE, "movmatrix.sync.aligned.m8n8.trans.b16 %r0,%r1;")
     row("stmatrix", HOPPER + BLACKWELL, NONE, f"stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r5],{r(0, 4)};")
@@ -215,7 +216,8 @@ def neither():
 
 
 def kernel(name, body):
-    """Loads all registers from memory and stores them, so that ptxas removes nothing."""
+    """Returns a kernel with this body. It loads all registers from memory and stores them, so that ptxas removes
+    nothing."""
     loads, stores = [], []
     for letter, kind, count, size, at in (("r", "b32", 32, 4, 0), ("f", "f32", 32, 4, 128), ("g", "f64", 16, 8, 512),
                                           ("h", "b16", 4, 8, 2512)):

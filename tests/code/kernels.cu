@@ -1,4 +1,5 @@
-// Kernels for tests of cubins: functions in their own sections, their addresses, functions of the driver.
+// Kernels for tests of cubins. They call functions that have sections of their own, call by address, and call functions
+// of the driver.
 #include <cstdio>
 #include <mma.h>
 

@@ -28,7 +28,7 @@ def read_table(path):
 
 
 def read_kernels(path):
-    """Returns the architecture, and (name, [(low, high)…]) of each kernel."""
+    """Returns the architecture of a cubin, and the name and the instructions [(low, high)…] of each kernel."""
     data = open(path, "rb").read()
     offset, = struct.unpack_from("<Q", data, 0x28)
     flags, = struct.unpack_from("<I", data, 0x30)

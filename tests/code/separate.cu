@@ -1,4 +1,4 @@
-// Two translation units to link. A function that several kernels may call then has its own section.
+// Two translation units that are linked. A function that several kernels may call has a section of its own then.
 #include <mma.h>
 
 using namespace nvcuda;

@@ -50,7 +50,7 @@ TEST(kernels_of_a_cubin_are_inspected)
 	code_image_destroy(image);
 }
 
-// A function in its own section counts for every kernel.
+// A function in a section of its own may be called by any kernel, so it counts for all of them.
 TEST(separate_function_counts_for_all_kernels)
 {
 	struct code_image *image = open_built("linked.cubin", 90);
@@ -65,7 +65,8 @@ TEST(separate_function_counts_for_all_kernels)
 	code_image_destroy(image);
 }
 
-// Tools before CUDA 13 store the architecture elsewhere. The code of unknown architectures is UNKNOWN.
+// Tools before CUDA 13 store the architecture at another place. For code of an architecture that is not known, the
+// answer is UNKNOWN.
 TEST(architecture_is_read_and_unknown_ones_are_reported)
 {
 	struct file file = read_file("kernels-90.cubin");
@@ -93,7 +94,8 @@ TEST(architecture_is_read_and_unknown_ones_are_reported)
 	free(file.data);
 }
 
-// Reads fatbins with every compression. The best member is machine code of the device's generation, or else PTX.
+// Reads fatbins with every compression. The member that is read is machine code of the device's generation, or else
+// PTX.
 TEST(best_member_of_a_fatbin_is_read)
 {
 	static const char *const names[] = {"kernels-none.fatbin", "kernels-speed.fatbin", "kernels-size.fatbin"};
@@ -125,12 +127,13 @@ TEST(code_for_a_linker_is_unknown)
 	code_image_destroy(image);
 }
 
-// Inspects data, which may be invalid. With the sanitizers, checks that nothing outside it is accessed.
+// Inspects data that may be invalid. The sanitizers check that nothing outside the data is accessed.
 static void inspect_any(const void *data, size_t size)
 {
 	struct code_report report;
 	struct code_image *image;
-	unsigned char *copy = malloc(size ? size : 1); // so that the data ends with the allocation
+	// the data ends with its allocation, so that a sanitizer notices accesses beyond its end
+	unsigned char *copy = malloc(size ? size : 1);
 
 	memcpy(copy, data, size);
 	int r = code_image_create(copy, size, 90, &image);
@@ -172,7 +175,7 @@ TEST(flipped_bits_are_refused_or_inspected)
 			size_t at[4];
 			for (int k = 0; k < 4; k++) {
 				random = random * 1103515245 + 12345;
-				// half of them in the headers, which have sizes and offsets
+				// change half of the bytes in the headers, because these have sizes and offsets
 				at[k] = (random >> 8) % (k % 2 ? 256 : file.size);
 				before[k] = file.data[at[k]];
 				file.data[at[k]] ^= (unsigned char)(1 << (random & 7));
@@ -187,7 +190,8 @@ TEST(flipped_bits_are_refused_or_inspected)
 
 TEST(other_formats_are_refused)
 {
-	unsigned char wrapper[24] = {0xb1, 0x43, 0x62, 0x46}; // a wrapper, which has a pointer
+	// this is a wrapper, which contains a pointer; it must be refused
+	unsigned char wrapper[24] = {0xb1, 0x43, 0x62, 0x46};
 	Elf64_Ehdr host = {.e_ident = ELFMAG, .e_machine = EM_X86_64};
 	struct code_image *image;
 

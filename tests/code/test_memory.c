@@ -1,4 +1,5 @@
-// Makes each allocation fail once. The functions must return -ENOMEM, and leak nothing (with the address sanitizer).
+// Makes each allocation fail once. The functions must return -ENOMEM, and must leak nothing, which the address
+// sanitizer checks.
 #include "code_test.h"
 
 void *__real_malloc(size_t size);
@@ -10,7 +11,7 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_reallocarray(void *old, size_t count, size_t size);
 char *__wrap_strndup(const char *text, size_t length);
 
-static long left = -1; // how many more allocations succeed; negative: all do
+static long left = -1; // how many more allocations succeed; a negative number: all of them
 
 static bool must_fail(void)
 {

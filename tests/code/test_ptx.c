@@ -1,4 +1,5 @@
-// Tests PTX: spellings of instructions; functions that are called by name, by address, by an alias or from outside.
+// Tests the inspection of PTX: spellings of instructions, and calls of functions by name, by address, by an alias or
+// from outside.
 #include "code_test.h"
 
 #define HEAD ".version 8.6\n.target sm_90a\n.address_size 64\n"
@@ -91,7 +92,7 @@ TEST(called_functions_count)
 	code_image_destroy(image);
 }
 
-// A computed target may be any function of the text.
+// An indirect call may reach any function of the text.
 TEST(indirect_calls_count_all_functions)
 {
 	struct code_image *image = read_ptx(HEAD ".func hidden() {\n" MMA "ret; }\n"
@@ -171,7 +172,7 @@ TEST(invalid_text_is_refused)
 	code_image_destroy(image);
 }
 
-// The text ends at a zero byte, as for the driver.
+// The text ends at a zero byte, as it does for the driver.
 TEST(text_after_zero_byte_is_ignored)
 {
 	static const char text[] = HEAD ".entry k() { ret; }\0.entry later() { ret; }";

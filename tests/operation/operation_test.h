@@ -1,5 +1,5 @@
-// Helpers for the tests of operations: tensors of every type on the host and the device, and limits for deviations from
-// the reference.
+// Helpers for the tests of operations: tensors of every type on the host and the device, and checks that results
+// deviate from the reference no more than they may.
 #pragma once
 #include "../core/memory_test.h"
 #include "operation/operation.h"
@@ -10,9 +10,10 @@
 struct traits {
 	const char *name;
 	size_t bytes;
-	int mantissa, least; // bits including the implicit one; least exponent of a normal number
+	// the bits of the mantissa with the implicit one, and the least exponent of a normal number
+	int mantissa, least;
 	double greatest;
-	// allowed relative errors: of each term of a sum, of each factor, and of storing the result
+	// relative errors that are allowed for each term of a sum, for each factor, and for storing the result
 	long double sum, product, half;
 };
 
@@ -102,7 +103,7 @@ static inline void put(enum vg_element_type type, void *data, size_t i, double v
 	memcpy((char *)data + 2 * i, &bits, 2);
 }
 
-// The state of noise(), which returns numbers from -1 to 1 in the same sequence in each run.
+// The state of noise(), which returns numbers from -1 to 1. The sequence is the same in each run.
 static uint64_t noise_state = 88172645463325252u;
 static inline double noise(void)
 {
@@ -112,7 +113,7 @@ static inline double noise(void)
 	return (double)(noise_state >> 11) * 0x1p-52 - 1;
 }
 
-// A tensor on host and device, with GUARD bytes of a pattern before and after it on the device.
+// A tensor on the host and on the device. On the device, GUARD bytes of GUARD_BYTE stand before and after it.
 enum { GUARD = 512, GUARD_BYTE = 0xa5 };
 struct tensor {
 	enum vg_element_type type;
@@ -122,7 +123,7 @@ struct tensor {
 	vg_address address;
 };
 
-// A device, a set of operations, and allocations on the device.
+// What a test uses: a device, a set of operations, and allocations on the device.
 struct subject {
 	struct bench bench;
 	struct operation_set *set;
@@ -163,7 +164,7 @@ static inline struct tensor make_tensor(struct subject *s, enum vg_element_type 
 	return t;
 }
 
-// Reads a tensor from the device. FAILs if bytes around it have changed.
+// Reads a tensor from the device. Fails the test if the bytes around it have changed.
 static inline void *download(struct subject *s, const struct tensor *t)
 {
 	size_t bytes = t->count * traits_of(t->type)->bytes;
@@ -198,8 +199,8 @@ static inline void run_plan(struct subject *s, struct operation_plan *plan)
 	vg_buffer_destroy(workspace);
 }
 
-// Fails unless `got` is near the reference. It may deviate by `tolerance` and by rounding. Both may be the same NaN or
-// infinity. Values near the type's greatest number may become infinity.
+// Fails unless `got` is near the reference `want`. It may deviate by `tolerance` and by rounding. If `want` is a NaN or
+// infinity, `got` must be the same. Where `want` is near the type's greatest number, `got` may be infinity.
 static inline void check_near(enum vg_element_type type, double got, long double want, long double tolerance,
 			      const char *what, size_t at)
 {

@@ -1,4 +1,5 @@
-// Compares activations with the host: all kinds and types, ordinary and extreme values, in place, at every alignment.
+// Compares activations with the host's results: all kinds and types, ordinary and extreme values, with the output in
+// place of the input, and at every alignment.
 #include "operation_test.h"
 
 static long double sigmoid(long double x)
@@ -30,9 +31,9 @@ static long double reference(enum vg_activation_kind kind, long double x, long d
 	}
 }
 
-// Returns the allowed error of the few operations in f32 or f64. It is some units in the last place of the result,
-// multiplied by how much the exponential magnifies the rounding of its argument. If exp(-x) overflows, it is the whole
-// result.
+// Returns the error that is allowed for the computation in f32 or f64. It is some units in the last place of the
+// result, multiplied by how much the exponential magnifies the rounding of its argument. Near the smallest numbers a
+// fixed error is allowed.
 static long double tolerance_of(enum vg_element_type type, enum vg_activation_kind kind, long double x,
 				long double want)
 {
@@ -101,8 +102,8 @@ TEST(elementwise_activations_are_correct)
 	close_subject(&s);
 }
 
-// Compares whole vectors, remainders, and addresses that are not aligned for vectors; also with the output in place of
-// the input.
+// Compares vectors of all lengths and at all alignments, so that whole vectors, remainders and unaligned addresses
+// occur. Also writes the output in place of the input.
 TEST(activations_are_correct_at_every_alignment)
 {
 	struct subject s = open_subject();
@@ -200,7 +201,7 @@ TEST(softmax)
 	close_subject(&s);
 }
 
-// Each row is one case: large values whose exponentials overflow, some -infinity, only -infinity, infinity, NaN.
+// Each row is a case: large values whose exponentials overflow, some values -infinity, only -infinity, infinity, NaN.
 TEST(softmax_handles_extreme_values)
 {
 	static const double rows[][4] = {{60000, 59999, -60000, 0},
@@ -213,7 +214,8 @@ TEST(softmax_handles_extreme_values)
 	struct subject s = open_subject();
 
 	for (int type = 0; type < TYPES; type++)
-		for (int apart = 0; apart < 2; apart++) { // the channels or the positions are adjacent in memory
+		// if `apart` is 0, the channels are adjacent in memory, else the positions
+		for (int apart = 0; apart < 2; apart++) {
 			struct tensor input = make_tensor(&s, all_types[type], 28),
 				      output = make_tensor(&s, input.type, 28);
 			for (size_t row = 0; row < 7; row++)

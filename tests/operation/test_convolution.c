@@ -1,9 +1,10 @@
-// Compares convolutions with the host: every parameter and type, with every available provider.
+// Compares convolutions with the host's results, for every parameter and type, and with every provider (library) that
+// is available.
 #include "operation_test.h"
 
 struct layer {
 	struct vg_convolution d;
-	uint64_t rows, columns; // size of the output
+	uint64_t rows, columns; // the number of rows and columns of the output
 	struct tensor input, filter, output, bias;
 };
 
@@ -33,7 +34,7 @@ static void drop_layer(struct layer *l)
 	drop_tensor(&l->bias);
 }
 
-// Compares element `at` of the output with the sum of its terms.
+// Compares element `at` of the output with the sum of its terms, which the host computes.
 static void check_element(const struct layer *l, const void *got, size_t at, const char *what)
 {
 	const struct vg_convolution *d = &l->d;
@@ -72,7 +73,7 @@ static void check_element(const struct layer *l, const void *got, size_t at, con
 	long double tolerance = t->product * size;
 	if (d->bias) {
 		long double bias = get(d->type, l->bias.host, (size_t)o);
-		tolerance += fabsl(sum) * t->half; // the sum may have been rounded before the bias was added
+		tolerance += fabsl(sum) * t->half; // a provider may round the sum before it adds the bias
 		sum += bias;
 		size += fabsl(bias);
 	}
@@ -172,7 +173,7 @@ static const struct vg_convolution layers[] = {
 	 .kernel_width = 3,
 	 .stride = {2, 2},
 	 .padding = {1, 1},
-	 .groups = 5}, // a group has one channel
+	 .groups = 5}, // each group has one input channel
 	{.batch = 1,
 	 .in_channels = 2,
 	 .out_channels = 2,
@@ -181,7 +182,7 @@ static const struct vg_convolution layers[] = {
 	 .kernel_height = 1,
 	 .kernel_width = 1,
 	 .stride = {5, 5},
-	 .padding = {2, 2}}, // the first output is in the padding
+	 .padding = {2, 2}}, // the first element of the output uses only padding
 	{.batch = 1,
 	 .in_channels = 70,
 	 .out_channels = 65,
@@ -205,7 +206,7 @@ TEST(convolutions_are_correct)
 	close_subject(&s);
 }
 
-// Makes outputs of so many tiles that the types which have large tiles use them.
+// Makes the output so large that also those types use large tiles that have them.
 TEST(large_tiles)
 {
 	static const enum vg_element_type types[] = {VG_F32, VG_F16, VG_BF16};

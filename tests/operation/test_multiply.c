@@ -1,4 +1,5 @@
-// Compares matrix multiplications with the host: shapes, types, batches, epilogues, with every available provider.
+// Compares matrix products with the host's results: shapes, types, batches and epilogues, with every provider (library)
+// that is available.
 #include "operation_test.h"
 
 struct product {
@@ -54,7 +55,7 @@ static void drop_product(struct product *p)
 	drop_tensor(&p->bias);
 }
 
-// Compares an element with the sum of its terms.
+// Compares an element of the output with the sum of its terms, which the host computes.
 static void check_element(const struct product *p, const void *got, uint64_t batch, uint64_t row, uint64_t column,
 			  bool own, const char *what)
 {
@@ -83,13 +84,15 @@ static void check_element(const struct product *p, const void *got, uint64_t bat
 	if (!own && d->epilogue != VG_EPILOGUE_NONE)
 		tolerance += before * t->half;
 	tolerance += (long double)(d->k + 8) * t->sum * size;
-	// GELU's slope is at most 1.13; an approximate tanh has an error of up to 2^-11.
+	// The slope of GELU is at most 1.13, so it magnifies errors by that. An approximate tanh has an error of up to
+	// 2^-11.
 	if (has_gelu(d->epilogue))
 		tolerance = tolerance * 1.13L + fabsl(sum) * (d->type == VG_F64 ? 0x1p-46L : 0x1p-12L);
 	check_near(d->type, get(d->type, got, c), epilogue_of(d->epilogue, sum), tolerance, what, c);
 }
 
-// Elements between the products must not change.
+// Runs a product, and compares its elements with the host's. Elements of the output between the products of a batch
+// must not change.
 static void check_product(struct subject *s, struct product *p, struct operation_rules rules)
 {
 	struct operation_plan *plan;
@@ -171,7 +174,7 @@ TEST(batches)
 		d.stride_b = 256;
 		d.stride_c = 100;
 		check_all(&s, d);
-		d.stride_a = 4; // ranges that are only read may overlap
+		d.stride_a = 4; // the ranges of a and b may overlap, since they are only read
 		check_all(&s, d);
 		d.stride_a = 0;
 		d.shared_a = 1;
@@ -184,7 +187,7 @@ TEST(batches)
 	close_subject(&s);
 }
 
-// Makes a product of so many tiles that the types which have large tiles use them.
+// Makes the product so large that also those types use large tiles that have them.
 TEST(large_tiles)
 {
 	static const enum vg_element_type types[] = {VG_F32, VG_F16, VG_BF16};
@@ -198,7 +201,7 @@ TEST(large_tiles)
 	close_subject(&s);
 }
 
-// With alpha 0, A and B are not read; with beta 0, C is not read.
+// If alpha is 0, A and B must not be read. If beta is 0, C must not be read.
 TEST(unused_operands_are_not_read)
 {
 	struct subject s = open_subject();
@@ -222,8 +225,8 @@ TEST(unused_operands_are_not_read)
 	close_subject(&s);
 }
 
-// Checks a product that is exact in f32. It must be stored as the nearest number of the type: ties to even, subnormals,
-// overflow.
+// Makes a product that f32 represents exactly. It must be stored as the nearest number of the type, also for ties (to
+// even), subnormals and overflow.
 TEST(results_are_rounded_to_nearest)
 {
 	static const enum vg_element_type narrow[] = {VG_F16, VG_BF16};
@@ -235,7 +238,7 @@ TEST(results_are_rounded_to_nearest)
 		struct product p = make_product(&s, d);
 		struct operation_plan *plan;
 		const struct traits *t = traits_of(d.type);
-		for (int i = 0; i < SIDE; i++) { // the numbers have all magnitudes and few bits, so that ties occur
+		for (int i = 0; i < SIDE; i++) { // the numbers have all magnitudes but few bits, so that there are ties
 			double one = 1 + i * ldexp(1, 1 - t->mantissa);
 			put(d.type, p.a.host, (size_t)i, i == 0 ? (double)NAN : ldexp(i % 2 ? one : -one, i % 7 - 3));
 			put(d.type, p.b.host, (size_t)i, i < 9 ? ldexp(1, i - 6) : ldexp(one, (i - 39) * 5 / 12));

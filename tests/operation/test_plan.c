@@ -1,4 +1,5 @@
-// Tests descriptions that are refused, and the messages; the names and texts of plans; and runs of plans.
+// Tests descriptions of operations that are refused, with their messages; the names and texts of plans; and runs of
+// plans.
 #include "operation_test.h"
 
 #include <pthread.h>
@@ -35,8 +36,7 @@ static struct vg_activation good_activation(void)
 				      .width = 5};
 }
 
-// Checks that the description is refused with `change`, and that no plan is created. Without the change it must be
-// planned.
+// Checks that a description is accepted as it is, and is refused after `change`, without a plan.
 #define REFUSES(operation, part, change)                                                         \
 	do {                                                                                     \
 		struct operation_plan *plan_ = NULL;                                             \
@@ -169,7 +169,7 @@ TEST(names)
 	CHECK_INT(kind, VG_ACTIVATION_LEAKY_RELU);
 }
 
-// Checks what the rules forbid for each type. f32 and f64 are always possible.
+// Checks what the rules forbid for each type. Computing in f32 and f64 is always allowed.
 TEST(rules)
 {
 	static const bool tensor[] = {[VG_TF32] = true, [VG_F64] = false};
@@ -242,7 +242,7 @@ TEST(ranges)
 	close_subject(&s);
 }
 
-// Runs on a closed stream, or without one. On the simulated GPU, also checks which provider runs.
+// Runs plans on a closed stream, and without a stream. On the simulated GPU, also checks which provider is used.
 TEST(invalid_runs_are_refused)
 {
 	struct vg_matrix_multiply d = good_multiply();
@@ -270,7 +270,7 @@ TEST(invalid_runs_are_refused)
 	close_subject(&s);
 }
 
-// Prints which providers are available.
+// Prints which providers are available, and checks nothing else about them.
 TEST(providers)
 {
 	struct subject s = open_subject();

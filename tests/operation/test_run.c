@@ -1,4 +1,4 @@
-// Tests plans on streams of green contexts, in captures, from many threads, with any current context.
+// Tests running plans: on streams of green contexts, in captures, from many threads, and with any current context.
 #include "operation_test.h"
 
 #include <pthread.h>
@@ -63,7 +63,7 @@ static enum vg_status plan_product(struct subject *s, const struct square *q, st
 	return operation_plan_matrix_multiply(s->set, &q->d, rules, ret_plan);
 }
 
-// Plans a convolution with a 1 x 1 filter, which is a product of matrices.
+// Plans a convolution with a filter of 1 x 1. Its result is a product of matrices, which the test knows.
 static enum vg_status plan_convolution(struct subject *s, const struct square *q, struct operation_rules rules,
 				       struct operation_plan **ret_plan)
 {
@@ -82,7 +82,7 @@ static enum vg_status plan_convolution(struct subject *s, const struct square *q
 	return operation_plan_convolution(s->set, &d, rules, ret_plan);
 }
 
-// Runs a plan on a green context, once for each provider: the library's own kernels first, then the default.
+// Runs a plan on a green context, first with the library's own kernels, and then with the default provider.
 static void check_green(__typeof__(plan_product) *make)
 {
 	struct subject s = open_subject();
@@ -115,7 +115,7 @@ TEST(convolutions_run_in_green_contexts)
 	check_green(plan_convolution);
 }
 
-// A plan can be captured, and its graph launched after the plan is destroyed.
+// A run of a plan can be captured. The graph can be launched even after the plan is destroyed.
 TEST(plans_can_be_captured)
 {
 	struct subject s = open_subject();
@@ -154,7 +154,7 @@ struct worker {
 	char text[300];
 };
 
-// Runs a thread that has its own plans and stream.
+// Runs plans in a thread that has its own plans and its own stream.
 static void *work(void *argument)
 {
 	struct worker *w = argument;
@@ -214,7 +214,7 @@ TEST(threads)
 	close_subject(&s);
 }
 
-// Checks that sets and plans free all device memory. The leak checker checks the heap.
+// Checks that sets of operations and plans free all their device memory. The leak checker checks the heap.
 TEST(sets_and_plans_leave_no_memory)
 {
 	struct subject first = open_subject(); // permanent allocations

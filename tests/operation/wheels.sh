@@ -1,7 +1,7 @@
 #!/bin/sh
-# wheels.sh COMMAND...: runs the command with cuBLASLt and cuDNN. They are from the toolkit, from the dynamic linker, or
-# else from the packages that PyTorch brings: nvidia/cublas/lib, nvidia/cudnn/lib or nvidia/cu13/lib below a directory
-# of Python's path.
+# wheels.sh COMMAND...: runs the command with the libraries cuBLASLt and cuDNN. Takes them from the toolkit or the
+# dynamic linker, or else from the packages of Python that PyTorch needs: nvidia/cublas/lib, nvidia/cudnn/lib or
+# nvidia/cu13/lib below a directory of Python's path.
 set -u
 there() { # FILE: succeeds if the dynamic linker or a toolkit has it
 	for root in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do
