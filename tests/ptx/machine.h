@@ -74,7 +74,7 @@ static inline int machine_load(struct machine *machine, const char *text)
 	return r;
 }
 
-// Runs a kernel with 64-bit parameters. Returns the result of ptx_run(), or -1 if the kernel does not exist.
+// Runs a kernel with three 64-bit parameters. Returns the result of ptx_run(), or -1 if the kernel does not exist.
 static inline int machine_run(struct machine *machine, const char *name, uint64_t a, uint64_t b, uint64_t c)
 {
 	machine->launch.function = ptx_module_function(machine->module, name);
@@ -131,12 +131,13 @@ static inline struct machine *machine_run_block(const char *text, uint32_t threa
 }
 
 #define HEAD ".version 8.3\n.target sm_90\n.address_size 64\n"
-// A kernel that loads its first parameter into %rd1 and the number of the thread into %r0. The body begins in line 9.
+// Defines a kernel that loads its first parameter into %rd1, and the number of its thread into %r0. The body begins in
+// line 9 of the text.
 #define KERNEL(name, body)                                                                                         \
 	HEAD ".visible .entry " name "(.param .u64 p0, .param .u64 p1, .param .u64 p2)\n{\n"                       \
 	     ".reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<32>; .reg .b64 %rd<32>; .reg .f32 %f<8>; .reg .f64 " \
 	     "%fd<8>;\n"                                                                                           \
 	     "ld.param.u64 %rd1, [p0];\n"                                                                          \
 	     "mov.u32 %r0, %tid.x;\n" body "\nret;\n}\n"
-// Stores a register in the thread's word of the memory at %rd1.
+// Stores a register in the word of this thread: the memory at %rd1 has a word for each thread.
 #define STORE_WORD(r) "mul.wide.u32 %rd3, %r0, 4; add.s64 %rd4, %rd1, %rd3;\nst.global.u32 [%rd4], " r ";"

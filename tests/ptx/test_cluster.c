@@ -1,8 +1,9 @@
-// Tests blocks of a cluster: their barrier and their shared memory.
+// Tests kernels whose blocks form clusters: the barrier of the cluster, and the shared memory of its blocks.
 #include "ptx/machine.h"
 
-// A kernel with the number of the block in %r20 and of the thread in the grid in %r21. %r23 is the block's rank, %r24
-// the number of blocks of its cluster, %r28 the thread's word in shared memory.
+// Defines a kernel with these registers: %r20 is the number of the block, %r21 the number of the thread in the grid,
+// and %r23 the block's rank in its cluster. %r24 is the number of blocks of the cluster, and %r28 the address of the
+// thread's word in shared memory.
 #define BODY(text)                                                                                        \
 	KERNEL("k", ".shared .align 16 .b8 s[1024]; .shared .align 8 .b64 bar;\n"                         \
 		    "mov.u32 %r20, %ctaid.x; mov.u32 %r22, %ntid.x; mad.lo.u32 %r21, %r20, %r22, %r0;\n"  \
@@ -11,7 +12,7 @@
 		    "mov.u32 %r26, bar; shl.b32 %r27, %r0, 2; add.u32 %r28, %r25, %r27;\n" text)
 #define MEET "barrier.cluster.arrive; barrier.cluster.wait;\n"
 #define STORE(name) "st.global.u32 [%rd21], " name ";\n"
-// Sets %r29 to the rank of the next block in the cluster; after the last one, to 0.
+// Sets %r29 to the rank of the next block in the cluster, which is 0 after the last one.
 #define NEXT "add.u32 %r29, %r23, 1; setp.eq.u32 %p7, %r29, %r24; selp.u32 %r29, 0, %r29, %p7;\n"
 
 static struct machine *load(const char *text, uint32_t blocks, uint32_t cluster, uint32_t threads)
@@ -75,8 +76,8 @@ TEST(generic_addresses_reach_the_right_block)
 
 TEST(clusters_of_several_dimensions)
 {
-	// Each block writes its rank into the shared memory of the block with rank 0, at 4 * rank. That block stores
-	// all of them.
+	// Each block writes its rank to the shared memory of the block with rank 0, at 4 * rank. The block with rank 0
+	// then stores all these words.
 	struct machine *machine = load(
 		BODY("mov.u32 %r1, %cluster_ctaid.x; mov.u32 %r2, %cluster_ctaid.y; mov.u32 %r3, %cluster_ctaid.z;\n"
 		     "mad.lo.u32 %r4, %r2, 10, %r1; mad.lo.u32 %r4, %r3, 100, %r4; mov.u32 %r5, 0;\n"
@@ -100,7 +101,8 @@ TEST(clusters_of_several_dimensions)
 
 TEST(arrive_at_an_mbarrier_of_another_block)
 {
-	// The block with rank 0 waits until each other block has arrived. The other blocks store before they arrive.
+	// The block with rank 0 waits until each other block has arrived at the barrier. The other blocks store before
+	// they arrive.
 	struct machine *machine = load(
 		BODY("mov.u32 %r1, 0; setp.ne.u32 %p1, %r0, 0; setp.ne.u32 %p2, %r23, 0; or.pred %p3, %p1, %p2;\n"
 		     "@!%p3 mbarrier.init.shared.b64 [%r26], 3;\n" MEET "@!%p2 bra WAIT; @%p1 bra DONE;\n"
@@ -153,7 +155,8 @@ TEST(exited_threads_do_not_block_the_cluster_barrier)
 
 TEST(cluster_barrier_keeps_blocks_in_the_same_phase)
 {
-	// The block with rank 0 counts in its shared memory. All blocks see the count of their own phase.
+	// A counter in the shared memory of rank 0 counts the blocks that have arrived in each phase. Every block must
+	// read the count of its own phase.
 	struct machine *machine =
 		load(BODY("mov.u32 %r1, 0; mov.u32 %r9, 0; mapa.shared::cluster.u32 %r2, %r25, %r1;\nLOOP:\n"
 			  "setp.eq.u32 %p1, %r0, 0; @%p1 atom.shared::cluster.add.u32 %r3, [%r2], 1;\n" MEET
@@ -175,7 +178,7 @@ TEST(illegal_addresses_in_a_cluster_fault)
 		BODY(MEET "mapa.shared::cluster.u32 %r2, %r25, 999; st.shared::cluster.u32 [%r2], 1;\n" MEET);
 	static const char outside[] = BODY(MEET NEXT "mapa.shared::cluster.u32 %r2, %r25, %r29;\n"
 						     "ld.shared::cluster.u32 %r3, [%r2+65536];\n" MEET);
-	// Rank 1 exits while another block still needs its memory.
+	// The block with rank 1 ends while another block of the cluster still uses its shared memory.
 	static const char ended[] =
 		BODY("setp.eq.u32 %p1, %r23, 1; barrier.cluster.arrive; @%p1 ret; barrier.cluster.wait;\n"
 		     "mapa.shared::cluster.u32 %r2, %r25, 1; ld.shared::cluster.u32 %r3, [%r2];\n");

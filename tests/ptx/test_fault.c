@@ -25,7 +25,7 @@ TEST(permissions_are_per_granule)
 	CHECK_INT(machine_load(machine, KERNEL("k", "mul.wide.u32 %rd3, %r0, 4; add.u64 %rd4, %rd1, %rd3; "
 						    "ld.global.u32 %r1, [%rd4+4064]; st.global.u32 [%rd4+4064], 1;")),
 		  0);
-	machine->permission[1] = 1; // lanes 8 and later may read there, but not write
+	machine->permission[1] = 1; // the threads of lanes 8 and later may read this page, but not write to it
 	CHECK_INT(machine_run(machine, "k", MACHINE_BASE, 0, 0), 1);
 	CHECK_INT(machine->fault.kind, PTX_FAULT_ILLEGAL_ADDRESS);
 	CHECK_INT(machine->fault.thread[0], 8);
@@ -210,7 +210,7 @@ TEST(polling_the_clock_is_no_deadlock)
 	machine_destroy(machine);
 }
 
-// Copies 4 by 4 words with a tensor map, which must fail with this fault.
+// Copies 4 by 4 words with a tensor map. The copy must fail with this fault and text.
 static void check_copy(struct ptx_tensor_map map, unsigned where, enum ptx_fault_kind kind, const char *text_part)
 {
 	static const char text[] =

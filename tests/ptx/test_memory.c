@@ -125,7 +125,8 @@ TEST(malloc_and_free)
 						"100000000", "%rd5") "cvt.u32.u64 %r3, %rd5; add.u32 %r2, %r2, "
 								     "%r3;\n" STORE_WORD("%r2") " ret; }");
 	machine->launch.heap = ptx_heap_create(MACHINE_BASE + MACHINE_HEAP, 128 << 10);
-	machine->launch.block[0] = 64; // 64 x 1000 x 20 bytes: more than the heap, unless they are freed
+	// in all, 64 x 1000 x 20 bytes are allocated; that is more than the heap has, unless they are freed
+	machine->launch.block[0] = 64;
 	machine_run_well(machine);
 	for (int i = 0; i < 64; i++)
 		CHECK_INT(WORD(i), i);
@@ -155,7 +156,7 @@ TEST(mbarriers_and_asynchronous_copies)
 	machine->launch.block[0] = 64;
 	machine_run_well(machine);
 	for (int i = 0; i < 64; i++)
-		CHECK_INT(WORD(i), 100 + (63 - i) * 4 + 1); // the fourth word was filled with zeros
+		CHECK_INT(WORD(i), 100 + (63 - i) * 4 + 1); // the copy filled the fourth word with zeros
 	machine_destroy(machine);
 }
 
@@ -181,7 +182,7 @@ TEST(bulk_copies_are_counted_by_their_mbarrier)
 		"}");
 	for (uint32_t i = 0; i < 64; i++)
 		machine_words(machine)[16384 + i] = 100 + i;
-	// the second copy needs a cluster
+	// the second copy is only possible in a cluster
 	machine->launch.cluster[0] = machine->launch.cluster[1] = machine->launch.cluster[2] = 1;
 	machine->launch.block[0] = 64;
 	machine_run_well(machine);

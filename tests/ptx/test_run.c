@@ -27,7 +27,8 @@ TEST(vector_add)
 	machine_destroy(machine);
 }
 
-// Computes 2^-149 + 2^-149 and 1 + 2^-149, while this program's own rounding mode is upwards and it flushes subnormals.
+// This program's rounding mode is upwards, and it flushes subnormals. The kernel must compute 2^-149 + 2^-149 and 1 +
+// 2^-149 as if it did not.
 TEST(kernels_ignore_the_programs_rounding_and_flushing)
 {
 	const unsigned saved = _mm_getcsr();
@@ -61,7 +62,7 @@ TEST(lanes_of_a_warp_share_a_lock)
 
 TEST(polling_lane_lets_later_lane_store)
 {
-	// Lane 0 loops on a plain load until lane 1 has stored.
+	// Lane 0 reads a word in a loop until lane 1 has stored to it. So lane 1 must run although lane 0 loops.
 	struct machine *machine = machine_run_block(
 		KERNEL("k", "setp.ne.u32 %p1, %r0, 0; @%p1 bra GIVE;\n"
 			    "WAIT: ld.global.u32 %r1, [%rd1]; setp.eq.u32 %p2, %r1, 0; @%p2 bra WAIT;\n"
@@ -91,7 +92,7 @@ TEST(polling_blocks_let_later_blocks_start)
 
 TEST(warps_of_a_block_progress_equally)
 {
-	// Both warps add to one word until it has reached 2 * 32 * 5000. Each thread stores its number of additions.
+	// Both warps add to one word until it has reached 2 * 32 * 5000. Each thread stores how often it has added.
 	struct machine *machine =
 		machine_run_block(KERNEL("k", "mov.u32 %r2, 0;\n"
 					      "LOOP: atom.global.add.u32 %r1, [%rd1+1024], 1; add.u32 %r2, %r2, 1;\n"
@@ -104,7 +105,7 @@ TEST(warps_of_a_block_progress_equally)
 
 TEST(divergent_paths_reconverge)
 {
-	// Odd and even lanes take different paths; the shuffle behind them needs all lanes.
+	// Odd and even lanes take different paths. The shuffle after the paths needs all lanes.
 	struct machine *machine =
 		machine_run_block(KERNEL("k", "and.b32 %r1, %r0, 1; setp.eq.u32 %p1, %r1, 0; @%p1 bra EVEN;\n"
 					      "add.u32 %r2, %r0, 100; bra MEET;\nEVEN: add.u32 %r2, %r0, 200;\n"
@@ -169,8 +170,8 @@ TEST(votes_matches_and_reductions)
 
 TEST(block_barriers)
 {
-	// Each thread reads what a thread of another warp wrote. Then the kernel uses barriers that reduce, and a
-	// barrier of 64 threads.
+	// Each thread reads what a thread of another warp wrote before the barrier. The kernel then uses barriers that
+	// also reduce, and a barrier of 64 threads.
 	struct machine *machine = machine_run_block(
 		HEAD
 		".shared .align 4 .b8 s[512];\n"
@@ -337,7 +338,8 @@ TEST(special_registers_as_vectors_and_those_that_are_zero)
 {
 	struct machine *machine = machine_with(
 		KERNEL("k", "mov.v4.u32 {%r1, %r2, %r3, %r4}, %tid; mov.v4.u32 {%r5, _, _, %r6}, %ntid;\n"
-			    "mov.v2.u32 {%r1, %r2}, {%r2, %r1};\n" // swaps: both are read before either is written
+			    // exchanges the registers: both must be read before either is written
+			    "mov.v2.u32 {%r1, %r2}, {%r2, %r1};\n"
 			    "mov.u32 %r7, %envreg0; mov.u32 %r8, %envreg31; mov.u32 %r9, %pm3; mov.u64 %rd5, %pm7_64;\n"
 			    "mov.u64 %rd6, %current_graph_exec; or.b32 %r7, %r7, %r8; or.b64 %rd5, %rd5, %rd6;\n"
 			    "setp.ne.u64 %p1, %rd5, 0; @%p1 trap; setp.ne.u32 %p1, %r7, 0; @%p1 trap;\n"
@@ -354,8 +356,8 @@ TEST(special_registers_as_vectors_and_those_that_are_zero)
 
 TEST(cooperative_grids_synchronize)
 {
-	// A barrier of the whole grid, written as grid.sync of cooperative_groups does it. Its counter is in the
-	// workspace whose address is in %envreg1 and %envreg2.
+	// Makes a barrier of the whole grid as grid.sync of cooperative_groups does. The barrier's counter is in the
+	// workspace to which %envreg1 and %envreg2 point.
 	struct machine *machine = machine_with(KERNEL(
 		"k",
 		"mov.u32 %r1, %envreg2; mov.u32 %r2, %envreg1; mov.b64 %rd5, {%r1, %r2};\n"
