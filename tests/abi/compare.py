@@ -14,16 +14,16 @@ import subprocess
 import sys
 import tempfile
 
-INTERNAL = ['-D__CUDA_API_VERSION_INTERNAL']  # the driver API without the macros that rename functions
-# Names of counts, whose values may be higher in a newer toolkit.
+# this makes the driver API's header leave out the macros that rename functions
+INTERNAL = ['-D__CUDA_API_VERSION_INTERNAL']
+# These names are numbers of elements, which may be higher in a newer toolkit.
 GROWS = re.compile(r'_(MAX|NUM_OPTIONS|NUM_INPUT_TYPES|COUNT)$|(AttrMax|AttributeMax|NodeTypeCount)$')
-# Macros that describe the header itself, such as its version or how it declares functions. The script does not compare
-# them.
+# These macros describe the header itself, such as its version or how it declares functions. They are not compared.
 OWN = re.compile(r'CU_API|CU(DART)?_LINKAGE|CUDA(RT)?_VERSION$|CUDAAPI$|CUDA_CB$|NVRTC_API|__')
 
 
 def preprocess(compiler, flags, directory, header, only_below):
-    """Returns the declarations and macros of the header that come from files below `only_below`."""
+    """Returns the declarations and macros that the header brings in from files below the directory `only_below`."""
     text = subprocess.run([compiler, '-x', 'c++', '-E', '-dD', *flags, '-I', directory, '-'], check=True, text=True,
                           input=f'#include <{header}>\n', stdout=subprocess.PIPE).stdout
     kept, macros, inside = [], {}, False
@@ -61,7 +61,8 @@ def split_declarations(text):
 
 
 def members(body):
-    """Yields (path, whether its type has a name) for each member, also for members of inner structures and unions."""
+    """Yields (path, whether its type has a name) for each member of a structure's body. Also yields the members of
+    inner structures and unions, with a path such as outer.inner."""
     for declaration in split_declarations(body):
         opening = declaration.find('{')
         if opening >= 0:
@@ -77,7 +78,7 @@ def members(body):
 
 
 def rows_of(text, macros):
-    """Yields (label, C++ expression) for each fact to compare."""
+    """Yields (label, C++ expression) for each fact that is compared, such as the size of a type."""
     types = set()
     for declaration in split_declarations(text.replace('extern "C" {', '')):
         body, closing = None, declaration.find('{')
@@ -115,7 +116,7 @@ def rows_of(text, macros):
 
 
 def default_arguments(text, functions):
-    """Yields the default arguments of each function, from all of its declarations."""
+    """Yields the default arguments of each function, which may be in any of its declarations."""
     for function in functions:
         values = []
         for found in re.finditer(rf'\b{function}\s*\(', text):
@@ -125,7 +126,7 @@ def default_arguments(text, functions):
 
 
 def alias_rows(macros):
-    """Yields the exported name for each name that a program writes."""
+    """Yields, for each name that programs use and a macro renames, the exported name."""
     for name, value in sorted(macros.items()):
         if re.match(r'cu(da)?[A-Z]', name) and re.match(r'[A-Za-z]', value):
             yield f'name {name}', f'STRING({name})'
@@ -151,7 +152,7 @@ def table(compiler, flags, directory, header, rows, place):
 
 
 def version(compiler, directory, header):
-    """Returns the CUDA version of a directory of headers."""
+    """Returns the CUDA version to which a directory of headers belongs."""
     text = subprocess.run([compiler, '-x', 'c++', '-E', '-dM', '-I', directory, '-'], check=True, text=True,
                           input='#include <cuda.h>\n', stdout=subprocess.PIPE).stdout
     return int(re.search(r'#define CUDA_VERSION (\d+)', text).group(1))
@@ -174,7 +175,8 @@ def compare(compiler, ours, toolkit, header, flags, rows_from, newer):
             continue
         if newer and GROWS.search(label) and label.startswith('enumerator ') and int(them[label]) > int(value):
             continue
-        if newer and re.search(r'\.reserved\d*$', label):  # newer members may have taken the place of reserved bytes
+        # in a newer toolkit, new members may use bytes that were reserved
+        if newer and re.search(r'\.reserved\d*$', label):
             continue
         print(f'{header}: {label}: ours {value}, the toolkit\'s {them[label]}')
         wrong += 1
@@ -194,7 +196,8 @@ def main():
     for header in present:
         flags = [] if header.startswith('cuda_') else INTERNAL
         wrong += compare(compiler, ours, toolkit, header, flags, rows_of, newer)
-        # In a newer toolkit, a name may stand for a newer version of the function.
+        # In a newer toolkit, a name may stand for a newer version of its function, so names are compared only with the
+        # same version.
         if header in ('cuda.h', 'cuda_runtime_api.h') and not newer:
             for flags in [], ['-DCUDA_API_PER_THREAD_DEFAULT_STREAM']:
                 wrong += compare(compiler, ours, toolkit, header, flags, lambda text, macros: alias_rows(macros), newer)

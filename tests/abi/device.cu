@@ -17,7 +17,7 @@ MATHEMATICAL(expm1)
 MATHEMATICAL(tanh)
 MATHEMATICAL(erf)
 
-// Runs as one warp. Each word is the result of one function.
+// Runs as one warp. Stores the result of each tested function in a word of its own.
 KERNEL warp(unsigned *out)
 {
 	const unsigned lane = threadIdx.x, odd = lane & 1;
@@ -38,7 +38,7 @@ KERNEL warp(unsigned *out)
 	mine[11] = min(lane, 7u) + max(3, (int)lane);
 }
 
-// Runs with 32 threads. There is one word for each function.
+// Runs with 32 threads, which all change the same words. Each function has a word of its own.
 KERNEL atomics(unsigned *words, float *f, double *d, unsigned long long *wide)
 {
 	const unsigned lane = threadIdx.x;
@@ -61,7 +61,7 @@ KERNEL atomics(unsigned *words, float *f, double *d, unsigned long long *wide)
 	atomicAdd(wide, 1ull << 32);
 }
 
-// Reads after the barrier what another thread wrote before it.
+// After the barrier, each thread reads what another thread wrote before it.
 KERNEL barrier(unsigned *out)
 {
 	__shared__ unsigned word;

@@ -10,9 +10,9 @@ one version.
 import re
 import sys
 
-# Newer versions of functions that CUDA 13.0 has, but for which the short names do not stand.
+# CUDA 13.0 has these newer versions of functions, but the short names still stand for the older ones.
 NOT_DEFAULT = {'cuCtxGetDevice_v2', 'cuCtxSynchronize_v2', 'cuStreamGetCtx_v2', 'cuStreamGetCtx_v2_ptsz'}
-# Short names that stand for a function with an unrelated name.
+# These short names stand for functions whose names differ by more than a version.
 REPLACED = {'cuGraphInstantiate': 'cuGraphInstantiateWithFlags'}
 
 HEAD = '''\
@@ -48,7 +48,7 @@ RUNTIME_HEAD = '''\
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
 '''
 
-# Functions of names.h that replace a variant for the per-thread default stream.
+# names.h defines these functions, which replace the variants for the per-thread default stream.
 WRAPPED = {'cuGetProcAddress': 'cuGetProcAddress_v2_ptsz'}
 
 

@@ -1,5 +1,6 @@
 // Tests the device functions that clang compiles without a toolkit, on the simulated GPU. The mathematical functions
-// are compared with those of the C library for long double, whose errors are a thousandth of the allowed errors.
+// are compared with those of the C library in long double. Their own errors are about a thousandth of the allowed
+// errors.
 #include "sim/sim_test.h"
 
 #include <float.h>
@@ -46,7 +47,8 @@ static void compute(const char *name, const void *x, void *y, size_t size)
 	CU(cuMemFree_v2(out));
 }
 
-// Returns an input: first special values, then half of them linear in -range to range, half logarithmic from 2^-60.
+// Returns input i. The first inputs are special values. Half of the others are spread evenly from -range to range, and
+// half logarithmically from 2^-60 on.
 static double make_input(int i, double range)
 {
 	const double special[] = {0.0,	   -0.0,     INFINITY, -INFINITY, NAN,	   5e-324,  -5e-324,
@@ -61,8 +63,8 @@ static double make_input(int i, double range)
 	return (i % 4 ? 1 : -1) * exp2((log2(range) + 60) * part - 60);
 }
 
-// Returns the distance from the exact result in units of its last place, for numbers with `bits` bits and exponents
-// from `least`.
+// Returns the error in units of the exact result's last place. The numbers have `bits` bits, and their least exponent
+// is `least`.
 static double find_error(long double got, long double exact, int bits, int least)
 {
 	long double most = bits == 24 ? FLT_MAX : DBL_MAX;
@@ -106,7 +108,7 @@ static void check_function(const char *name, long double (*exact)(long double), 
 	       narrow_at);
 	CHECK(worst <= limit);
 	CHECK(narrow_worst <= 0.501);
-	// otherwise every result would be exact, and the comparison would test nothing
+	// if all errors were smaller, the results would all be exact, and the comparison would test nothing
 	CHECK(worst > 0.4 && narrow_worst > 0.4);
 	free(x);
 	free(y);
@@ -188,7 +190,8 @@ TEST(atomic_functions_of_a_warp_add_up)
 	CU(cuMemcpyDtoH_v2(&d, d_at, sizeof d));
 	CU(cuMemcpyDtoH_v2(&wide, wide_at, sizeof wide));
 	for (int i = 0; i < 13; i++)
-		if (i == 7 || i == 9) // here the expected value depends on which thread was last, or first
+		// for these two functions, the expected value depends on which thread was the last or the first
+		if (i == 7 || i == 9)
 			CHECK(words[i] >= 1 && words[i] <= 32);
 		else if (words[i] != want[i])
 			FAIL("word %d is %u, not %u", i, words[i], want[i]);

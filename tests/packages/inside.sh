@@ -1,14 +1,15 @@
 #!/bin/bash
-# inside.sh OLD NEW: installs, upgrades and removes the packages of /check in this root, which must be a fresh one, as
-# root. OLD and NEW are their versions. The processes that it starts end with its PID namespace.
+# inside.sh OLD NEW: installs, upgrades and removes the packages of /check, of the versions OLD and NEW. It runs as root
+# in a new root directory and PID namespace, so that all processes that it starts end with it.
 set -uo pipefail
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C VIRGATE_SIM_DIR=/check/sim
 old=$1 new=$2
 own=(libvirgate1 libvirgate-dev virgate virgate-device-plugin virgate-exporter virgate-sim)
 passed=0 failed=0
-readonly patience=120 # seconds to wait for anything: the machine may be busy
+readonly patience=120 # seconds to wait for an event, because the machine may be busy
 
-# check NAME COMMAND…: counts whether the command succeeds. Its output, in /check/output, is shown if it does not.
+# check NAME COMMAND…: runs the command, and counts whether it succeeds. If it does not, shows its output, which is in
+# /check/output.
 check() {
 	local name=$1
 	shift
@@ -62,7 +63,8 @@ is_gone() {
 	done
 }
 
-# Both daemons and the device plugin run the program that is installed now, and have kept their process IDs.
+# Succeeds if both daemons and the device plugin run the program that is installed now, with the process ids that they
+# had before.
 run_new_program() {
 	local process
 	[[ $(readlink "/proc/$plugin/exe") == */usr/bin/virgate-device-plugin ]] || return 1
@@ -75,18 +77,19 @@ start_daemons() {
 	install -d -m 700 -o daemon /check/user
 	VIRGATE_SIM=1 virgated --system >/check/system.log 2>&1 &
 	system=$!
-	# `virgate run` of another user starts a daemon for that user.
+	# A `virgate run` of this user starts a daemon for that user.
 	user=(setpriv --reuid=daemon --regid=daemon --clear-groups env HOME=/check/user
 		VIRGATE_RUNTIME_DIR=/check/user/run VIRGATE_SIM_DIR=/check/user/sim)
 	wait_until test -S /run/virgate/virgated.sock
 }
 
-# There is no kubelet: the plugin waits for it, and listens. It runs in a mount namespace and a root of its own, as in
-# the container of the DaemonSet.
+# Starts the device plugin. It waits for a kubelet, which does not exist here. It runs in a mount namespace and a root
+# of its own, as in the container of the DaemonSet.
 start_plugin() {
 	mkdir /check/kubelet /check/host
 	printf '[profile 1g]\nmemory = 1G\n' >/check/virgate.conf
-	# The root is no mount point, so unshare cannot change how mounts propagate. They are private already.
+	# The root directory is no mount point, so unshare cannot change the propagation of mounts. It is private
+	# already.
 	VIRGATE_SYSTEM_CONFIG=/check/virgate.conf unshare --mount --propagation unchanged sh -c '
 		mount --rbind / /check/host &&
 			exec chroot /check/host virgate-device-plugin --kubelet-dir /check/kubelet' \
@@ -128,7 +131,7 @@ allocate_more() {
 	wait_until test -e /check/root/second && wait_until test -e /check/user/second
 }
 
-# Prints what apt would install besides the packages here, so that only these differ between two lists of files.
+# Prints which other packages apt would install with these. Two lists of files then differ only by these packages.
 find_dependencies() {
 	# shellcheck disable=SC2046
 	apt-get -s install $(package_files "$old" "${own[@]}") | sed -n 's/^Inst \([^ ]*\) .*/\1/p' |
@@ -145,7 +148,7 @@ fail_to_remove_all() {
 	! apt-get remove -y -q virgate virgate-sim
 }
 
-# Asks the exporter, as Prometheus does, over a unix socket.
+# Requests the figures from the exporter over its Unix socket, as Prometheus does.
 exporter_serves() {
 	python3 -c 'import socket
 with socket.socket(socket.AF_UNIX) as exporter:
@@ -177,7 +180,8 @@ no_files_left() {
 	! diff /check/before /check/after
 }
 
-# The plugin is built for one version of Slurm: it works with that of this release, or apt refuses it by name.
+# The plugin for Slurm is built for one version of Slurm. It must work with this release's version, or apt must refuse
+# it by name.
 check_slurm() {
 	local file=/check/virgate-slurm_${new}_amd64.deb low high here
 	[[ -e $file ]] || {
@@ -205,7 +209,7 @@ srun_has_options() {
 	srun --help && grep -q -e '--vgpu-memory=' /check/output
 }
 
-# srun loads the plugin as the example of plugstack.conf says, and offers its options.
+# Checks that srun loads the plugin from the example of plugstack.conf, and offers the plugin's options.
 use_plugin() {
 	cp /usr/share/doc/virgate-slurm/examples/plugstack.conf /etc/slurm/plugstack.conf.d/virgate.conf
 	printf 'ClusterName=check\nSlurmctldHost=localhost\nNodeName=localhost\n' >/etc/slurm/slurm.conf

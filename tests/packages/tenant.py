@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tenant.py DIRECTORY: allocates 100 MiB on the simulated GPU. When DIRECTORY/more appears, it allocates 50 MiB and
-then 200 MiB, and writes the results of the driver. It ends when DIRECTORY/end appears."""
+"""tenant.py DIRECTORY: a program that allocates 100 MiB on the simulated GPU. When the file DIRECTORY/more appears, it
+allocates 50 MiB and then 200 MiB, and writes the driver's results to files. It ends when DIRECTORY/end appears."""
 import ctypes
 import os
 import sys

@@ -1,6 +1,7 @@
 #!/bin/bash
-# test_plugin_scripts.sh ROOT: runs the scripts of the package virgate-device-plugin, of Debian and of RPM, beside a
-# stand-in for the plugin in another mount namespace. It has a PID namespace of its own: the scripts signal processes.
+# test_plugin_scripts.sh ROOT: runs the installation scripts of the package virgate-device-plugin, of Debian and of RPM,
+# while a stand-in for the plugin runs in another mount namespace. The test has its own PID namespace, because the
+# scripts send signals to processes.
 set -uo pipefail
 root=$1
 if [[ ! ${IN_NAMESPACE-} ]]; then
@@ -11,10 +12,11 @@ if [[ ! ${IN_NAMESPACE-} ]]; then
 		echo "0 passed, 0 failed, 1 skipped"
 		exit 77
 	fi
-	# A caller such as nohup ignores SIGHUP, and the stand-in would inherit that.
+	# Reset these signals to their defaults: a caller such as nohup ignores SIGHUP, and the stand-in would inherit
+	# that.
 	IN_NAMESPACE=1 exec env --default-signal=HUP,TERM "${namespaces[@]}" "$0" "$@"
 fi
-readonly patience=120 # seconds to wait for anything
+readonly patience=120 # seconds to wait for an event
 work=$(mktemp -d /tmp/virgate-test-XXXXXX)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
@@ -127,7 +129,8 @@ test_removal Debian "$root/debian/$name.postrm" "upgrade 1.0" remove
 test_other_program Debian "$root/debian/$name.postrm" remove
 test_upgrade RPM "$work/$name.post" 1 2
 test_removal RPM "$work/$name.postun" 1 0
-# While the files are there, the kubelet would start the plugin again.
+# There is no script that runs before the removal. If the plugin were ended while its files exist, the kubelet would
+# start it again.
 check "no script runs before the removal" test ! -e "$root/debian/$name.prerm" -a ! -e "$work/$name.preun"
 echo "$passed passed, $failed failed, 0 skipped"
 [[ $failed == 0 ]]
