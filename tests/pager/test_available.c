@@ -53,7 +53,7 @@ static void make_root(void)
 	if (!is_made)
 		atexit(remove_root);
 	is_made = true;
-	make_group("", NULL, 900 * MiB); // the root group has no limit
+	make_group("", NULL, 900 * MiB); // the root control group has no limit
 	make_group("outer", "83886080\n", 30 * MiB);
 	make_group("outer/inner", "max\n", 20 * MiB);
 	make_group("outer/tight", "41943040\n", 35 * MiB);
@@ -106,7 +106,8 @@ TEST(version_1_groups_are_read)
 	write_file("memory/box", "memory.usage_in_bytes", "41943040\n");
 	write_file("memory/box", "memory.stat", "inactive_file 1\ntotal_inactive_file 1048576\n");
 	CHECK_INT(read_available("4:memory:/box\n0::/\n"), 11 * MiB);
-	// A container does not show this group's directory, so its limit is unknown.
+	// The directory of this group does not exist here, as in a container that does not show it. So the group's
+	// limit is unknown.
 	CHECK_INT(read_available("4:memory:/box/unseen\n"), 11 * MiB);
 }
 

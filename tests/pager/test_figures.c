@@ -97,8 +97,8 @@ static void ignore_waiting(uint64_t waited_ns)
 int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
 
-// Replaces the function by the linker option --wrap. Sometimes sleeps after a figure was read, so that other threads
-// change the figure first.
+// Replaces the function by the linker's option --wrap. Sometimes sleeps before it returns, so that other threads change
+// a figure that the caller has just read.
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
 	static _Thread_local unsigned int seed;

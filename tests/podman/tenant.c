@@ -1,6 +1,7 @@
-// The program that runs in the containers of this suite. It allocates device memory in steps until the quota refuses
-// one, and prints how much it got. `tenant STEPS hold` stops after that many steps of 16 MiB and waits to be killed. It
-// uses no symbol of a glibc newer than 2.31, and starts without the compiler's C runtime, which would need one.
+// The program that the containers of this suite run. It allocates device memory in steps of 16 MiB until the quota
+// refuses one, and prints how much it got. `tenant STEPS hold` stops after that many steps, and waits to be killed.
+// It uses no symbol of a glibc newer than 2.31, so that it runs in containers with an old one. So it also starts
+// without the compiler's C runtime, which would need a newer symbol.
 #include <cuda.h>
 
 #include <stdio.h>

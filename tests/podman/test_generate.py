@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""test_generate.py VIRGATE: checks what `virgate cdi generate` writes, by the facts of the CDI specification."""
+"""test_generate.py VIRGATE: checks the file that `virgate cdi generate` writes against the rules of the CDI
+specification."""
 import json
 import os
 import re
@@ -77,8 +78,8 @@ def run_checks(environment, directory):
 
 
 def check_warning(environment, directory):
-    """Checks that `virgate run` warns if it starts a container engine: the engine's containers do not get the
-    environment of the vGPU."""
+    """Checks that `virgate run` warns if its program is a container engine. The environment of the vGPU does not reach
+    the engine's containers."""
     engine = os.path.join(directory, "podman")
     with open(engine, "w") as file:
         file.write("#!/bin/sh\nexit 0\n")

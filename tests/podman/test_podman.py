@@ -22,7 +22,7 @@ import threading
 import time
 
 VIRGATE, TENANT, SIM = sys.argv[1:4]
-LIMIT = 120  # seconds for one command
+LIMIT = 120  # seconds that one command may take
 DEVICE = "virgate.dev/vgpu="
 
 
@@ -55,8 +55,8 @@ def call(words):
 
 
 def reap_orphans():
-    """Reaps the processes that podman leaves behind, for machines where process 1 does not. While conmon is a zombie,
-    podman believes that it is alive, and waits 20 s for the exit code of its container."""
+    """Reaps the processes that podman leaves behind, which process 1 does not do on some machines. While conmon is a
+    zombie, podman takes it for alive, and waits 20 s for the exit code of its container."""
     while True:
         time.sleep(0.05)
         with lock:
@@ -87,7 +87,7 @@ def libraries_of(program):
 
 
 def make_root(directory):
-    """Writes the image's root: programs of this machine with their libraries."""
+    """Makes the root directory of an image: some programs of this machine, and the libraries that they need."""
     programs = [shutil.which(name) for name in ("sh", "env", "sleep", "cat", "id", "setpriv")]
     files = {path: path for path in programs if path}
     for path in [*files, *SIM.split(":")]:
@@ -107,7 +107,7 @@ def make_root(directory):
 
 
 class Place:
-    """Provides a user with podman, a daemon and a simulated GPU that no other user has."""
+    """Provides podman, a daemon and a simulated GPU for one user. Other users have others."""
 
     def __init__(self, top, user, runtime, image):
         self.top = os.path.join(top, f"{user}-{runtime}")
@@ -138,7 +138,8 @@ class Place:
             self.drop = ["setpriv", "--reuid", user, "--regid", str(self.entry.pw_gid), "--init-groups"]
 
     def share_simulation(self):
-        """Lets all users of a container use the simulated GPU: root's directory, with files that root has made."""
+        """Makes the simulated GPU usable for all users of a container. Its directory belongs to root, and root has
+        created its files."""
         os.chmod(self.path("sim"), 0o1711)
         own = {**self.environment, "VIRGATE_RUNTIME_DIR": self.path("root-run"),
                "VIRGATE_STATE_DIR": self.path("root-state")}
@@ -167,7 +168,7 @@ class Place:
                     self.runtime, *words], self.environment, cwd=self.top)
 
     def start(self):
-        """Starts a process that holds the mount namespace of all commands of podman."""
+        """Starts a process in a new mount namespace, in which all commands of podman then run."""
         # crun refuses a machine that has both versions of control groups mounted.
         script = ("umount /sys/fs/cgroup/unified 2>/dev/null; mkdir -p /etc/cdi;"
                   " mount --bind \"$1\" /etc/cdi || exit 1; echo ready; exec sleep infinity")
@@ -188,7 +189,7 @@ class Place:
     def stop(self):
         self.podman("rm", "-f", "-a", "-t", "0")
         self.virgate("shutdown")
-        pause = self.path("xdg/libpod/tmp/pause.pid")  # holds the user namespace of podman without root
+        pause = self.path("xdg/libpod/tmp/pause.pid")  # this process keeps the user namespace of a podman without root
         if os.path.exists(pause):
             with open(pause) as file:
                 os.kill(int(file.read()), signal.SIGKILL)
@@ -213,7 +214,7 @@ class Place:
 
 
 def check_quota(place, device, limit, **options):
-    """Runs the program until its quota is used up. The context takes 16 MiB of the quota."""
+    """Runs the program until the quota refuses an allocation. The program's context takes 16 MiB of the quota."""
     result = place.run(device, "/app/tenant", **options)
     assert f"{limit - 16} MiB, result 2" in result.stdout, (device, options, result.stdout)
 
@@ -246,7 +247,7 @@ def test_each_container_of_a_profile_has_its_own_vgpu(place):
     place.podman("kill", "one")
     wait_for("its vGPU is removed", lambda: names[0] not in place.listing())
     assert place.listing()[names[1]]["charged"] == charged[1]
-    # As the OOM killer does: SIGKILL for the first process of the container.
+    # Kills the first process of the container with SIGKILL, as the OOM killer does.
     os.kill(place.tenants(names[1])[0]["pid"], signal.SIGKILL)
     wait_for("its vGPU is removed", lambda: names[1] not in place.listing())
 
@@ -265,7 +266,7 @@ def test_program_without_the_library_is_outside(place):
     place.podman("rm", "-f", "-t", "0", "one")
     wait_for("it is gone", lambda: not place.tenants("a"))
     place.generate("--kill-outside")
-    result = place.run("a", *words)  # returns because the program is killed; otherwise it would wait
+    result = place.run("a", *words)  # the program waits until it is killed, so this returns only if it was killed
     assert result.returncode == 137, result
     place.generate()
 
@@ -360,7 +361,7 @@ def run_tests(place):
 
 
 def find_user():
-    """Returns a user with subordinate ids, or None if no such user was found."""
+    """Returns a user who has subordinate ids, or None if no user has."""
     try:
         with open("/etc/subuid") as file:
             names = [line.split(":")[0] for line in file]

@@ -48,12 +48,12 @@ TEST(idle_time_orders_out_although_all_fit)
 	vgpus[0].active_ns = 10 * SECOND;
 	CHECK_INT(residence_decide(vgpus, 2, capacity, 39 * SECOND), 40 * SECOND);
 	CHECK(!vgpus[0].out && !vgpus[1].out);
-	vgpus[0].busy_until_ns = 42 * SECOND; // the vGPU was not able to leave
+	vgpus[0].busy_until_ns = 42 * SECOND; // the vGPU could not leave before, so it counts as busy until then
 	CHECK_INT(residence_decide(vgpus, 2, capacity, 41 * SECOND), 42 * SECOND);
 	CHECK(!vgpus[0].out);
 	CHECK_INT(residence_decide(vgpus, 2, capacity, 42 * SECOND), UINT64_MAX);
 	CHECK(vgpus[0].out && !vgpus[1].out);
-	// The vGPU stays out until one of its threads waits for the memory.
+	// Once ordered out, the vGPU stays out until one of its threads waits for the memory.
 	vgpus[0].state = RESIDENCE_LEAVING;
 	residence_decide(vgpus, 2, capacity, 43 * SECOND);
 	CHECK(vgpus[0].out);
@@ -83,16 +83,16 @@ TEST(idle_vgpu_leaves_at_once_busy_one_after_quantum)
 	vgpus[0].active_ns = 98 * SECOND;
 	CHECK_INT(residence_decide(vgpus, 2, capacity, now), UINT64_MAX);
 	CHECK(vgpus[0].out && vgpus[1].out);
-	// A vGPU in use stays for five seconds, or for ten times the duration of its last move.
+	// A vGPU that is in use may stay for five seconds, or for ten times the duration of its last move.
 	vgpus[0].in_since_ns = now - 2 * SECOND;
 	vgpus[0].active_ns = now;
-	// At that time, the first vGPU counts as idle.
+	// The next decision is due in a second, when the first vGPU counts as idle.
 	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + SECOND);
 	CHECK(!vgpus[0].out && vgpus[1].out);
 	vgpus[0].switch_ns = 200 * MS;
 	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + 500 * MS);
 	vgpus[0].switch_ns = 1600 * MS;
-	// The next decision is due after half of the duration of the vGPU's last move.
+	// The next decision is due after half of the duration of the first vGPU's last move, 1.6 s.
 	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + 800 * MS);
 	vgpus[0].switch_ns = 3 * SECOND;
 	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + SECOND);
@@ -102,7 +102,7 @@ TEST(idle_vgpu_leaves_at_once_busy_one_after_quantum)
 	CHECK(!vgpus[0].out);
 	residence_decide(vgpus, 2, capacity, now + 7 * SECOND);
 	CHECK(vgpus[0].out && vgpus[1].out);
-	// The second vGPU comes in only after the first one has drained.
+	// The second vGPU may come in only after the work of the first one has ended (it has drained).
 	vgpus[0].state = RESIDENCE_LEAVING;
 	residence_decide(vgpus, 2, capacity, now + 7 * SECOND);
 	CHECK(vgpus[0].out && vgpus[1].out);
@@ -121,7 +121,7 @@ TEST(released_room_is_given_to_one_vgpu)
 
 	vgpus[0].has_drained = true;
 	for (int i = 0; i < 3; i++)
-		// The last vGPU has waited longest.
+		// The last of the three vGPUs has waited longest.
 		set_waiting(&vgpus[i], (uint64_t)(30 - 10 * i) * SECOND);
 	residence_decide(vgpus, 3, capacity, 40 * SECOND);
 	CHECK(vgpus[0].out && vgpus[1].out && !vgpus[2].out);
@@ -129,7 +129,7 @@ TEST(released_room_is_given_to_one_vgpu)
 	vgpus[2].state = RESIDENCE_COMING;
 	residence_decide(vgpus, 3, capacity, 40 * SECOND);
 	CHECK(vgpus[0].out && vgpus[1].out && !vgpus[2].out);
-	// No other vGPU has taken the room, so the vGPU may return before it has left completely.
+	// The vGPU that leaves may return before it has left completely, because no other vGPU takes the room.
 	vgpus[2].state = RESIDENCE_OUT;
 	vgpus[1].wants = false;
 	residence_decide(vgpus, 3, capacity, 40 * SECOND);
@@ -141,7 +141,7 @@ TEST(returning_vgpu_is_ordered_out_if_other_stays)
 	struct residence_vgpu vgpus[] = {make_vgpu(60 * GIB, RESIDENCE_IN), make_vgpu(60 * GIB, RESIDENCE_COMING),
 					 make_vgpu(15 * GIB, RESIDENCE_COMING)};
 
-	vgpus[0].busy_until_ns = 50 * SECOND; // the vGPU was not able to leave
+	vgpus[0].busy_until_ns = 50 * SECOND; // the first vGPU could not leave before, so it stays until then
 	residence_decide(vgpus, 3, capacity, 49 * SECOND);
 	CHECK(!vgpus[0].out && vgpus[1].out && !vgpus[2].out);
 	vgpus[1].state = RESIDENCE_LEAVING;
@@ -171,7 +171,7 @@ TEST(returning_vgpu_is_ordered_out_if_other_is_overdue)
 	vgpus[1].state = RESIDENCE_OUT;
 	residence_decide(vgpus, 2, capacity, 22 * SECOND);
 	CHECK(vgpus[0].out && vgpus[1].out);
-	vgpus[0].state = RESIDENCE_OUT; // the vGPU has left after all
+	vgpus[0].state = RESIDENCE_OUT; // the overdue vGPU has left after all
 	residence_decide(vgpus, 2, capacity, 23 * SECOND);
 	CHECK(vgpus[0].out && !vgpus[1].out);
 }
@@ -202,7 +202,7 @@ TEST(only_needed_vgpus_leave_and_latency_class_last)
 	vgpus[0].is_latency = true;
 	residence_decide(vgpus, 4, capacity, now);
 	CHECK(!vgpus[0].out && vgpus[1].out && !vgpus[2].out && vgpus[3].out);
-	vgpus[0].active_ns = now - 2 * SECOND; // idle vGPUs of any class leave before busy ones
+	vgpus[0].active_ns = now - 2 * SECOND; // this vGPU is idle, and idle vGPUs of any class leave before busy ones
 	residence_decide(vgpus, 4, capacity, now);
 	CHECK(vgpus[0].out && !vgpus[1].out && !vgpus[2].out);
 }
@@ -215,7 +215,7 @@ TEST(waiting_vgpus_return_in_order)
 	set_waiting(&vgpus[1], 10);
 	set_waiting(&vgpus[2], 20);
 	vgpus[0].in_since_ns = vgpus[0].active_ns = SECOND;
-	// The small vGPU would fit. But the large one would wait for ever if small ones could overtake it.
+	// The small vGPU would fit now. But if small vGPUs could overtake the large one, that might wait for ever.
 	residence_decide(vgpus, 3, capacity, SECOND + MS);
 	CHECK(!vgpus[0].out && vgpus[1].out && vgpus[2].out);
 	vgpus[0].state = RESIDENCE_OUT;
@@ -223,17 +223,17 @@ TEST(waiting_vgpus_return_in_order)
 	CHECK(vgpus[0].out && !vgpus[1].out && !vgpus[2].out);
 }
 
-// A model of a program and its vGPU. The program works when it wants to and the vGPU is in. The memory leaves at 50
-// GiB/s after a drain, and returns at that rate while the device has room. Some moves to the host fail half-way; then
-// the memory returns.
+// A model of a program and its vGPU. The program works when it wants to and the vGPU's memory is on the device. To
+// leave, it drains, and then its memory leaves at 50 GiB/s. The memory returns at the same rate while the device has
+// room. Some moves to the host fail half-way; then the memory returns.
 struct program {
-	uint64_t next_ns; // when the program wants to work next
-	uint64_t here;	  // bytes on the device that can leave
+	uint64_t next_ns; // the time at which the program wants to work next
+	uint64_t here;	  // how many bytes are on the device that can move to the host
 	uint64_t drained_ns, began_ns;
-	// The time when a part of the memory last returned. 0: the memory does not return in parts.
+	// The time at which a part of the memory last returned; 0: the memory is not returning in parts.
 	uint64_t progress_ns;
 	uint64_t worked_ms, longest_wait_ns;
-	// Until this time, every second move to the host fails.
+	// Every second move to the host fails until this time.
 	uint64_t fails_until_ns;
 	bool always, is_failing;
 };
@@ -266,7 +266,8 @@ static void end_move(struct residence_vgpu *vgpu, struct program *program, uint6
 		vgpu->in_since_ns = now;
 }
 
-// Moves a part of the memory in. After 10 s without room, releases all of it again. Returns true when all memory is in.
+// Moves a part of the memory to the device. If there was no room for 10 s, releases all of it again. Returns true when
+// all memory is on the device.
 static bool move_in_step(const struct residence_vgpu *vgpu, struct program *program, uint64_t now, uint64_t *free_bytes)
 {
 	uint64_t left = moving_bytes(vgpu) - program->here, step = left < step_bytes ? left : step_bytes;
@@ -323,7 +324,7 @@ static void move_out_step(struct residence_vgpu *vgpu, struct program *program, 
 
 static void advance_move(struct residence_vgpu *vgpu, struct program *program, uint64_t now, uint64_t *free_bytes)
 {
-	// The policy orders the vGPU out again.
+	// The policy has ordered the vGPU out again while its memory was returning.
 	if (vgpu->out && vgpu->state == RESIDENCE_COMING) {
 		*free_bytes += program->here;
 		program->here = 0;
@@ -379,13 +380,13 @@ TEST(two_busy_vgpus_alternate)
 	struct program programs[2] = {{.always = true}, {.always = true}};
 
 	run_model(vgpus, programs, 2, 420);
-	// A quantum is 11.8 s, and both vGPUs move at the same time, for 1.2 s.
+	// The vGPUs exchange their memory every 11.8 s, and both moves together take 1.2 s.
 	CHECK(programs[0].worked_ms + programs[1].worked_ms > 420 * 890);
 	CHECK(programs[0].worked_ms > 420 * 430);
 	CHECK(programs[1].worked_ms > 420 * 430);
 }
 
-// Some moves fail half-way while another vGPU already takes the room: no vGPU may wait for ever.
+// Some moves fail half-way while another vGPU already takes the room. No vGPU may wait for ever because of that.
 TEST(failed_moves_block_no_vgpu)
 {
 	const unsigned int seconds = 420;
@@ -419,8 +420,8 @@ TEST(occasional_servers_all_get_the_device)
 	}
 }
 
-// Checks orders for random facts: they never need more room than the device has. No vGPU is ordered in before its room
-// is being released, and no suspended vGPU is ordered in.
+// Lets the policy decide on random facts. Its orders must never need more room than the device has. No vGPU may be
+// ordered in before its room is being released, and no suspended vGPU may be ordered in.
 TEST(random_facts_never_overcommit_the_device)
 {
 	srand(2);

@@ -17,11 +17,11 @@ import time
 
 PROGRAMS = ("slurmctld", "slurmd", "munged", "srun", "sbatch", "scancel", "scontrol", "squeue")
 SEARCH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-PATIENCE = 90  # seconds to wait for anything: the machine may be busy
+PATIENCE = 90  # seconds to wait for an event, because the machine may be busy
 
 
 def find_missing():
-    """Returns the reason why no cluster can run here, or None."""
+    """Returns the reason why a cluster cannot run on this machine, or None if it can."""
     if os.geteuid() != 0:
         return "root: slurmd starts the jobs of other users"
     missing = [name for name in PROGRAMS if not shutil.which(name, path=SEARCH)]
@@ -33,7 +33,7 @@ def find_missing():
 
 
 def wait_until(what, condition, seconds=PATIENCE, look=None):
-    """Waits until condition() is true and returns its value."""
+    """Waits until condition() is true, and returns its value. `what` is for the message after a timeout."""
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -45,7 +45,7 @@ def wait_until(what, condition, seconds=PATIENCE, look=None):
 
 
 def free_ports(count):
-    """Returns ports that are free now and not in the range that the kernel gives to clients."""
+    """Returns ports that no process uses now, and that the kernel does not give to clients."""
     with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
         low = int(file.read().split()[0])
     ports = []
@@ -65,7 +65,8 @@ class Node:
     def __init__(self, cluster, name, port):
         self.cluster, self.name, self.port = cluster, name, port
         self.directory = cluster.directory / name
-        self.run = self.directory / "run"  # on this node, cluster.common / "run" is this directory, too
+        # in the mount namespace of this node, cluster.common / "run" is the same directory
+        self.run = self.directory / "run"
         self.slurmd = self.daemon = None
         for part in ("spool", "run", "state", "sim"):
             (self.directory / part).mkdir(parents=True)
@@ -81,7 +82,7 @@ class Node:
                     VIRGATE_SYSTEM_CONFIG=str(self.cluster.directory / "virgate.conf"))
 
     def start(self, words, name, environment, namespaces=(), **more):
-        """Starts a process in a mount namespace where cluster.common is the directory of this node."""
+        """Starts a process in a mount namespace of its own. In it, cluster.common is the directory of this node."""
         mount = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
         return self.cluster.start(["unshare", "--mount", "--propagation", "private", *namespaces, "sh", "-c", mount,
                                    "sh", self.directory, self.cluster.common, *words], name, environment, **more)
@@ -136,7 +137,7 @@ class Cluster:
         self.write_configuration(arguments, extra, plugin)
 
     def library_directory(self):
-        """Makes a directory with the interposers and the simulated driver, as an installation has it."""
+        """Makes a directory with the interposers and the simulated driver, arranged as in an installation."""
         directory = self.directory / "lib"
         (directory / "sim").mkdir(parents=True)
         for name in ("libvirgate-cuda.so", "libvirgate-nvml.so"):
@@ -148,7 +149,7 @@ class Cluster:
     def write_configuration(self, arguments, extra, has_plugin):
         here, host = self.directory, socket.gethostname().split(".")[0]
         for index in range(self.gpus):
-            (here / f"nvidia{index}").symlink_to("/dev/null")  # Slurm wants a device
+            (here / f"nvidia{index}").symlink_to("/dev/null")  # Slurm requires a device file for each GPU
         nodes = "\n".join(f"NodeName={node.name} NodeHostname={host} NodeAddr=127.0.0.1 Port={node.port} CPUs=16 "
                           f"RealMemory=100 Gres=gpu:{self.gpus},shard:{8 * self.gpus}" for node in self.nodes)
         (here / "slurm.conf").write_text(f"""ClusterName=test
@@ -257,7 +258,7 @@ PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP
         return path.read_text() if path.exists() else ""
 
     def job(self, job):
-        """Returns the fields of a job's record."""
+        """Returns the fields that Slurm lists for a job."""
         out = self.call(["scontrol", "show", "job", job, "-o"]).stdout
         return dict(word.split("=", 1) for word in out.split() if "=" in word)
 
@@ -284,7 +285,7 @@ PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP
         return "\n".join(parts)
 
     def steps(self):
-        """Returns the pids of this cluster's slurmstepd."""
+        """Returns the pids of the processes slurmstepd of this cluster."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             if entry.name.isdigit():

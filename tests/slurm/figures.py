@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""figures.py BUILD [STARTS]: what a vGPU costs a job of Slurm, on simulated GPUs. Prints one line for each figure.
+"""figures.py BUILD [STARTS]: measures what a vGPU costs a job of Slurm, on simulated GPUs. Prints one line for each
+figure.
 
-1. The time from srun's start to the first instruction of a task, in turn with a vGPU, with --gres=gpu:1, and with
+1. The time from srun's start to the first instruction of a task: in turn with a vGPU, with --gres=gpu:1, and with
    --gres=gpu:1 in a cluster without the plugin. The median of the differences counts.
-2. 200 jobs that hold their memory for 1 s, over 8 vGPUs: how many were lost, and how long they took.
+2. 200 jobs that hold their memory for 1 s, of which 8 run at a time, each in a vGPU: how many jobs were lost, and how
+   long all of them took.
 3. What an idle daemon costs: memory, processor time, wakeups.
-Exit status 1 if a figure misses its limit: 50 ms more for a start, no job lost, no vGPU left.
+The exit status is 1 if a figure misses its limit: 50 ms more for a start, no job lost, no vGPU left.
 """
 import pathlib
 import statistics
@@ -90,7 +92,7 @@ def main():
             good = compare_starts(c, plain, count)
         measure_daemon(c, 0)
         measure_daemon(c, 8)
-    with slurm.Cluster(build, nodes=1, gpus=1) as c:  # there are eight shards, so eight jobs run at a time
+    with slurm.Cluster(build, nodes=1, gpus=1) as c:  # the GPU has eight shards, so eight jobs run at a time
         good &= run_many(c)
     return 0 if good else 1
 

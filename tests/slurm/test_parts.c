@@ -1,4 +1,5 @@
-// Tests how the plugin reads options, arguments, GPUs and records of jobs. Uses a stand-in for Slurm's library.
+// Tests how the plugin reads options, its arguments, the list of GPUs, and its records of jobs. A stand-in replaces
+// Slurm's library.
 #include "test.h"
 
 #include <errno.h>

@@ -15,11 +15,11 @@ import traceback
 
 import cluster as slurm
 
-USER, OTHER = 65534, 1  # two users that every password file has
+USER, OTHER = 65534, 1  # two users that exist on every machine
 EXAMPLES = ""
 MIB = 1 << 20
 PLAIN, ONE_GPU, LUA = "plain", "one GPU in each node", "with job_submit.lua"
-TESTS = {PLAIN: [], ONE_GPU: [], LUA: []}  # for each cluster, the tests that need it
+TESTS = {PLAIN: [], ONE_GPU: [], LUA: []}  # the tests that need each of the three clusters
 
 
 class Skip(Exception):
@@ -68,7 +68,7 @@ def all_tasks_share_the_quota(c):
 
 
 def index_of(node, uuid):
-    """Returns the index of a GPU in the daemon's list, as Slurm numbers it."""
+    """Returns the index of the GPU with this UUID in the daemon's list. Slurm uses the same index."""
     for line in node.virgate("devices", "--sim").stdout.splitlines():
         if uuid in line.split():
             return line.split()[0]
@@ -234,7 +234,7 @@ def bad_input(c):
         done = c.srun(*words, "/bin/true", check=False, user=USER)
         check(done.returncode and sentence in done.stderr, words, done)
         c.wait_until_clean()
-    c.wait_for_nodes()  # no node is drained, either
+    c.wait_for_nodes()  # no node may be drained by this either
 
 
 @test
@@ -251,7 +251,7 @@ def forged_options(c):
         c.environment, VIRGATE_LEDGER="/tmp/x", VIRGATE_SOCKET="/tmp/x", VIRGATE_VGPU="x", CUDA_VISIBLE_DEVICES="7"))
     check("of 1024.0 MiB used" in done.stderr, done)
     c.wait_until_clean()
-    c.wait_for_nodes()  # no node is drained, either
+    c.wait_for_nodes()  # no node may be drained by this either
 
 
 @test
@@ -380,7 +380,7 @@ def vgpu_whose_epilog_found_no_daemon(c):
     node.start_daemon()
     check(node.vgpus() == [f"slurm-{job}"], node.vgpus())
     jobs = [c.sbatch("sleep 1; echo started", "-wnode1", "--gres=shard:8", "--vgpu-memory=7G", user=USER)
-            for _ in range(2)]  # one of these jobs needs the room of the vGPU that is left
+            for _ in range(2)]  # one of these jobs needs the room of the vGPU that the ended job left
     for job in jobs:
         check(c.wait_for_end(job) == "COMPLETED", c.output(job), c.log())
     c.wait_until_clean()
@@ -406,7 +406,7 @@ def job_without_options_is_not_touched(c):
 
 
 def make_lua_script(c):
-    """Writes the example of the job submit script beside slurm.conf, with the figures of this cluster."""
+    """Writes the example of the job submit script beside slurm.conf, adapted to the sizes of this cluster."""
     source = pathlib.Path(__file__).resolve().parents[2] / "integrations/slurm/job_submit.lua"
     text = source.read_text(encoding="utf-8")
     for old, new in (("shards_per_gpu = 16 ", "shards_per_gpu = 8 "),
@@ -483,7 +483,7 @@ def job_moves_to_the_other_node(c):
     check(not old.vgpus(), old.vgpus())
     check(c.job(job)["Restarts"] == "1", c.job(job))
     c.call(["scontrol", "update", f"node={old.name}", "state=resume"])
-    c.call(["scancel", job])  # ends the restored process, too
+    c.call(["scancel", job])  # this also ends the restored process
     c.wait_until_clean()
     slurm.wait_until("the process is gone", lambda: not pathlib.Path(f"/proc/{pid}").exists())
 
@@ -499,7 +499,7 @@ def make_cluster(build, where):
 
 
 def run_test(c, function):
-    """Returns how many tests have passed, failed and been skipped."""
+    """Runs a test. Returns how many tests have passed, failed and been skipped by it."""
     try:
         function(c)
         c.wait_until_clean()
@@ -529,7 +529,7 @@ def run_tests(build, word):
 
 
 def clean_up(c):
-    """Removes what a failed test left, so that the next one can pass."""
+    """Removes the jobs and vGPUs that a failed test left, so that the next test can pass."""
     c.call(["scancel", "--signal=KILL", "--full", "--state=RUNNING"], check=False)
     c.call(["scancel", "-u", "root,nobody,daemon"], check=False)
     for node in c.nodes:
