@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""test_architecture.py ROOT: checks that docs/architecture.md names only what exists. Each file must exist. Each
-function must be defined in the file of its step, or in the file that the sentence names for it. The checks must find
-each mistake in changed copies of the page."""
+"""test_architecture.py ROOT: checks that everything that docs/architecture.md names exists. Each file must exist. Each
+function must be defined in the file of its step, or in the file that the sentence names for it. Also makes mistakes in
+copies of the page, which these checks must find."""
 
 import os
 import re
@@ -30,8 +30,8 @@ def read(path):
 
 
 def defines(text, name):
-    """Returns whether a source file defines a function. Counts a function with a body, a label in assembly, and a macro
-    that has only the function's name."""
+    """Returns whether a source file defines a function: with a body, as a label in assembly, or by a macro whose only
+    argument is the function's name."""
     if re.search(rf"^{name}:", text, re.M) or re.search(rf"^[A-Z_]+\({name}\)$", text, re.M):
         return True
     for match in re.finditer(rf"^[A-Za-z_][^;={{}}\n]*\b{name}\(", text, re.M):
@@ -45,8 +45,8 @@ def defines(text, name):
 
 
 def find_functions(page):
-    """Returns (file, function) for each step and for each pair in a sentence. A step without a file has the file of the
-    step above it. The file is None if no step above has one."""
+    """Returns (file, function) for each step of the page, and for each function that a sentence names together with a
+    file. A step that names no file has the file of the step above it. The file is None if no step above has one."""
     found, path, in_diagram = [], None, False
     for line in page.splitlines():
         if line.startswith("```"):
@@ -60,7 +60,8 @@ def find_functions(page):
 
 
 def find_path(path, neighbour):
-    """Returns the path of a file below the root, or else beside the page or the file of the step; None: not found."""
+    """Returns the path of a file. Searches below the root, beside the page, and beside `neighbour`, the file of the
+    step. Returns None if it is not found."""
     for candidate in (path, f"docs/{path}", f"{os.path.dirname(neighbour or '')}/{path}"):
         if os.path.isfile(f"{ROOT}/{candidate}"):
             return candidate
@@ -85,7 +86,7 @@ def find_mistakes(page):
 
 
 def test_mistakes(page):
-    """Makes one mistake in the page at a time."""
+    """Makes one mistake at a time in a copy of the page. The checks must find each."""
     for name, old, new, message in (
             ("a file of a step", "shim/records.c ", "shim/no-records.c ", "shim/no-records.c is not found"),
             ("a file beside that of a step", " watch.c", " no_watch.c", "no_watch.c is not found"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_checks.py ROOT: tests scripts/check-includes and scripts/check-style on the source tree and on trees with
-mistakes, scripts/count-tokens and scripts/sample-comments."""
+"""test_checks.py ROOT: tests the scripts check-includes and check-style, on the source tree and on copies of it with
+mistakes. Also tests count-tokens and sample-comments."""
 
 import os
 import shutil
@@ -31,14 +31,14 @@ def run(script, *arguments):
 def write(tree, path, text):
     os.makedirs(os.path.dirname(f"{tree}/{path}"), exist_ok=True)
     if os.path.exists(f"{tree}/{path}"):
-        os.unlink(f"{tree}/{path}")  # remove it first, as the file may be a link to the file of another tree
+        os.unlink(f"{tree}/{path}")  # remove the old file first, because it may be a link to the file of another tree
     with open(f"{tree}/{path}", "w", encoding="utf-8") as file:
         file.write(text)
 
 
 def edit(path, old, new):
-    """Returns a function that changes a tree: it replaces the first `old` in a file by `new`. With "" as `old`, it
-    appends `new`."""
+    """Returns a function that makes one change in a tree: it replaces the first `old` in a file by `new`. If `old` is
+    "", it appends `new`."""
     def apply(tree):
         with open(f"{tree}/{path}", encoding="utf-8") as file:
             text = file.read()
@@ -54,13 +54,14 @@ def add_room(tree, path, included):
 
 
 def add_inner_room(tree):
-    """Adds a room that includes the room around it and is included by it."""
+    """Adds a room inside another room. Each of the two includes the other."""
     add_room(tree, "daemon/one", "daemon")
     write(tree, "daemon/daemon.h", '#include "daemon/one/one.h"\n')
     edit("daemon/README.md", "May include: ", "May include: daemon/one, ")(tree)
 
 
-# (name, change, expected output of check-includes; LAST stands for the last line of the file)
+# Each row has a name, a change of the tree, and the output that check-includes must have. LAST in it stands for the
+# number of the last line of the file.
 MISTAKES = (
     ("an include that the README does not name", edit("src/base/size.c", "", '#include "core/core.h"\n'),
      'src/base/size.c:LAST: includes "core/core.h", but src/base/README.md does not name core'),
@@ -128,7 +129,7 @@ def test_includes(work):
         shutil.rmtree(tree)
 
 
-# (name, file, text, expected message, or "" if the text is right)
+# Each row has a name, a file, its text, and the message of check-style, which is "" if the text is right.
 STYLE = (
     ("a forbidden word in a comment of C", "scripts/a.c", "int x; // Removes the folder.\n",
      'scripts/a.c:1: "folder": say'),

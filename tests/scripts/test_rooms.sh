@@ -1,7 +1,7 @@
 #!/bin/bash
-# test_rooms.sh ROOT BUILD: checks that every directory with sources has a README of at most ten lines besides its
-# lists, and that the files it names exist: in the directory, below src/, include/ or ROOT, or as build/… in BUILD.
-# A README of docs/ or examples/ is a list and may be longer.
+# test_rooms.sh ROOT BUILD: checks that every directory with sources has a README of at most ten lines, not counting its
+# lists. Every file that a README names must exist: in the directory, below src/, include/ or ROOT, or as build/… in
+# BUILD. The READMEs of docs/ and examples/ are lists, and may be longer.
 set -uo pipefail
 passed=0 failed=0
 build=$(realpath "$2")

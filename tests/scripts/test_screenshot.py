@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_screenshot.py ROOT: tests how scripts/screenshots draws the text and colours of a terminal."""
+"""test_screenshot.py ROOT: tests how scripts/screenshots draws the text and the colours of a terminal."""
 
 import importlib.machinery
 import importlib.util
@@ -17,7 +17,8 @@ def load(path):
 
 
 def draw(module, *lines):
-    """Returns the rectangles and the texts of the picture, as attributes; a text also has its "text"."""
+    """Draws lines of a terminal. Returns the attributes of the rectangles and of the texts in the picture. Those of a
+    text include the key "text"."""
     tree = xml.etree.ElementTree.fromstring(module.svg(lines, "a <title>"))
     name = "{http://www.w3.org/2000/svg}"
     assert tree.find(f"{name}title").text == "a <title>"
@@ -34,7 +35,7 @@ def check(module):
     assert texts[2]["fill"] == module.NORMAL[2] and texts[2]["font-weight"] == "bold", texts
     assert texts[3]["fill"] == module.TEXT and "font-weight" not in texts[3], texts
     assert texts[4]["fill"] == module.BACKGROUND and rects[0]["fill"] == module.TEXT, (texts, rects)
-    # A style lasts until the next escape sequence, also over the end of a line.
+    # A style stays in effect until the next escape sequence, also beyond the end of a line.
     rects, texts = draw(module, "\x1b[30;42m a \x1b[39m", "b\x1b[0m")
     assert [rect["width"] for rect in rects] == [str(3 * width), str(width)], rects
     assert texts[0]["fill"] == module.NORMAL[0] and texts[1]["fill"] == module.TEXT, texts

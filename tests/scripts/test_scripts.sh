@@ -20,7 +20,7 @@ expect() {
 	fi
 }
 
-# A directory with the tools that install-deps finds there: some are real, some are stand-ins.
+# The directory of tools that install-deps finds. Some are the machine's tools, and others are stand-ins.
 mkdir "$work/bin"
 for tool in sh grep tail; do
 	ln -s "$(command -v $tool)" "$work/bin/$tool"
@@ -56,8 +56,8 @@ tool apt-get 'echo "E: Unable to locate package scdoc" >&2' 'exit 100'
 expect "apt-get fails" 1 "could not install scdoc libinih-dev: E: Unable to locate package scdoc" \
 	eval 'install_deps 2>&1 >/dev/null'
 
-# Simulates the linker's cache after an installation: the stand-in for ldconfig finds the library from its second call
-# on.
+# The stand-in for ldconfig lists the library only from its second call on. That simulates the linker's cache before and
+# after an installation.
 for tool in sed touch; do
 	ln -s "$(command -v $tool)" "$work/bin/$tool"
 done
@@ -79,7 +79,7 @@ expect "root's installation refreshes the linker's cache" 0 "" after_install
 expect "ldconfig ran for root" 0 "" test -e "$work/ran"
 expect "root's installation prints nothing" 1 "" grep . <(after_install)
 
-# Runs meson directly, without make.
+# These tests run meson directly, without make.
 setup() {
 	(
 		unset PKG_CONFIG_PATH
@@ -94,7 +94,7 @@ expect "meson without the toolkit that was named" 1 "no CUDA toolkit at $work/no
 setup_cuda=$work/cuda
 expect "meson without nvcc" 1 "install the package cuda-nvcc-13-0" setup nvcc
 
-# Runs scripts/configure with other options.
+# These tests run scripts/configure several times, with the same or other options.
 tool meson "echo \$* >>'$work/setups'"
 ln -s "$(command -v cat)" "$work/bin/cat"
 mkdir "$work/build"
@@ -128,8 +128,8 @@ last=9 expect "each reason is printed once" 0 "a: skip y: no NVRTC: none|b: skip
 expect "a test that reached its time limit" 1 "8 passed, 1 failed, 1 skipped|" check 1 "$counted" \
 	'{"name": "e", "result": "TIMEOUT", "stdout": ""}'
 expect "no test" 1 "0 passed, 0 failed, 0 skipped|" check 0
-# check_again AGAIN LINE: the first run of meson has LINE in its log. Its second run exits with 0 and has AGAIN in its
-# log.
+# check_again AGAIN LINE: runs scripts/check with a stand-in for meson. In its first run, meson has LINE in its log. In
+# its second run, it has AGAIN in its log, and exits with 0.
 check_again() {
 	tool meson "case \$* in *testlog-again*) log=testlog-again ;; *) log=testlog ;; esac" \
 		"echo \"\$*\" >>'$work/checking/runs'" \
@@ -169,7 +169,7 @@ expect "a preparation that fails fails no stage" 0 "2 passed, 0 failed, 0 skippe
 	a='echo "1 passed, 0 failed, 0 skipped"' --ahead b='echo "9 passed, 9 failed, 0 skipped"; exit 1' \
 	b='echo "1 passed, 0 failed, 0 skipped"'
 
-# scripts/fuzz must pass on the time, and report a fuzzer that fails.
+# scripts/fuzz must tell each fuzzer how long to run, and must report a fuzzer that fails.
 mkdir -p "$work/fuzzing/tests/fuzz"
 fuzz() {
 	(cd "$root" && PATH=$work/bin:$PATH scripts/fuzz "$work/fuzzing" 7 2>&1 | tail -n 1; exit "${PIPESTATUS[0]}")
@@ -184,7 +184,8 @@ printf '%s\n' '#!/bin/sh' 'exit 77' >"$work/fuzzing/tests/fuzz/fuzz_poor"
 chmod +x "$work/fuzzing/tests/fuzz/fuzz_poor"
 expect "a fuzzer that finds a failure" 1 "fuzz_poor found a failure: its input is $work/fuzzing/fuzz_poor-" fuzz
 
-# scripts/reuse copies device code of another build if that is current. The stand-in for a compiler writes "compiled".
+# scripts/reuse copies device code from another build if that code is current. The stand-in for a compiler writes
+# "compiled", so the test sees which code was copied.
 mkdir -p "$work/other" "$work/own"
 echo compile >"$work/kernel.cu"
 reuse() { # [INPUT]
@@ -209,7 +210,7 @@ expect "a generated input" 0 reused reuse made.ptx
 touch -d '2 hours' "$work/other/made.ptx"
 expect "a newer generated input" 0 compiled reuse made.ptx
 touch -d '1 hour ago' "$work/other/made.ptx"
-# newer_file NAME FILE: checks that the device code is current, and not any more when FILE is newer.
+# newer_file NAME FILE: checks that the device code counts as current, and does not any more after FILE was changed.
 newer_file() {
 	touch -d '2 hours ago' "$work"/*.cu "$work"/*.ptx "$work"/*.h "$work"/include/*
 	expect "$1: all files are older" 0 reused reuse
@@ -238,7 +239,7 @@ rm "$work/kernel.ptx"
 tool compile 'echo no such kernel; exit 3'
 expect "a compiler that fails" 3 "no such kernel" reuse
 
-# scripts/sanitized-tests leaves out what a sanitizer cannot find errors in.
+# scripts/sanitized-tests must leave out tests in which a sanitizer cannot find errors.
 mkdir -p "$work/sanitized/meson-info"
 compile() { # PROGRAM [OPTION…]
 	gcc -w -x c -o "$work/$1" - "${@:2}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_top.py BUILD [WORD...]: `virgate top` on a terminal, with a daemon on the simulated GPU. The tests whose name
-has a WORD. The screen is read from tmux, which is a terminal that tells what it shows."""
+"""test_top.py BUILD [WORD...]: tests `virgate top` on a terminal, with a daemon on the simulated GPU. The terminal is
+tmux, which can print what its screen shows. With WORDs, runs only the tests whose name has one of them."""
 
 import contextlib
 import fcntl
@@ -26,7 +26,7 @@ GPU_MEMORY = "devices=1,memory=4G,ctx=16M"
 
 
 class Screen:
-    """A tmux server of its own, in which `virgate top` runs."""
+    """A tmux server for one test, in which `virgate top` runs."""
 
     count = 0
 
@@ -56,7 +56,7 @@ class Screen:
         self.tmux("send-keys", *keys)
 
     def wait(self, pattern):
-        """Waits until the screen matches, and returns the match."""
+        """Waits until the screen matches the pattern, and returns the match."""
         try:
             return wait_for(lambda: re.search(pattern, self.text(), re.M), pattern)
         except AssertionError as error:
@@ -80,7 +80,7 @@ def screen(node, *words, **options):
 
 
 def grow(node, vgpu, size):
-    """Starts a program in a vGPU that takes memory and keeps it. Waits until the memory is charged."""
+    """Starts a program in a vGPU that allocates memory and keeps it. Waits until the memory is charged."""
     node.start(f"{node.build}/cli/virgate", "run", "--vgpu", vgpu, "--", f"{node.build}/examples/grow", "--chunk",
                "64M", "--most", size, "--hold", "10000", "--no-touch", stdout=subprocess.DEVNULL,
                stderr=subprocess.DEVNULL)
@@ -88,7 +88,7 @@ def grow(node, vgpu, size):
 
 
 def figures(node, vgpu):
-    """Returns the line of a vGPU in `virgate ps`."""
+    """Returns the line of a vGPU in the output of `virgate ps`."""
     return node.virgate("ps", "--quiet", vgpu).splitlines()[1]
 
 
@@ -100,7 +100,7 @@ def test_five_tasks_take_at_most_three_keys(node):
     grow(node, "large", "512M")
     with screen(node) as top:
         top.wait("^small ")
-        top.type("M")  # find the vGPU with most memory: it is the first one, and its program is below
+        top.type("M")  # sorts by memory: the vGPU with the most memory comes first, and its program is below it
         lines = top.wait(r"^NAME[^\n]*\n(large .*)\n(. \d+ grow.*)\n(small .*)\n")
         assert "528M/1.0G" in lines[1] and "528M" in lines[2] and "80M/512M" in lines[3], lines[0]
         top.type("f")  # follow it
@@ -118,7 +118,7 @@ def test_five_tasks_take_at_most_three_keys(node):
         top.type("z")
         top.wait("large: resumed, 1 program")
         waiting = node.start(f"{node.build}/cli/virgate", "run", "--wait", "--memory", "3G", "--", "true")
-        top.type("w")  # see which vGPU waits for which
+        top.type("w")  # shows the page that says which vGPU waits for which
         top.wait("GPU 0: 1 `virgate run --wait` in the queue, for room")
         top.type("q")
         top.wait("^ended with 0")
@@ -147,7 +147,7 @@ def test_limits_and_shares_are_typed(node):
         top.type("s", "n", "o", "n", "e", "Enter")
         top.wait("train: no share")
         top.type("m", "9", "9", "T", "Enter")
-        top.wait(r"99.0 TiB|is left")  # the daemon's own reason
+        top.wait(r"99.0 TiB|is left")  # the screen shows the reason for the refusal that the daemon gave
         assert "/ 2.0 GiB" in figures(node, "train")
         top.type("m", "x", "Enter")
         top.wait('"x" is not a size')
@@ -174,7 +174,7 @@ def test_the_view_goes_on_after_a_restart_of_the_daemon(node):
         top.wait("^train ")
         node.virgate("shutdown")
         top.wait("no new figures: .*daemon")
-        assert re.search("^train ", top.text(), re.M)  # the last figures stay
+        assert re.search("^train ", top.text(), re.M)  # the figures that were read last must stay on the screen
         top.type("+")
         top.wait("no new figures")
         node.virgate("create", "later", "--memory", "1G")
@@ -236,7 +236,7 @@ def test_colour_unicode_and_their_absence(node):
 
 
 def on_terminal(node, *words, until=b"", last=b"q", code=0, environment=None):
-    """Runs a program on a pseudo-terminal. Types `last` when `until` has appeared. Returns its output."""
+    """Runs a program on a pseudo-terminal. When `until` appears in its output, types `last`. Returns the output."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 40, 140, 0, 0))
     process = subprocess.Popen(words, env=node.environment | (environment or {}), stdin=slave, stdout=slave,

@@ -1,11 +1,11 @@
-// Tests what keys do: five tasks in at most three keys, inputs, questions and refusals.
+// Tests what keys do. Five tasks must need at most three keys each. Also tests inputs, questions and refusals.
 #include "top_lists.h"
 
 #include <signal.h>
 
 static struct request request;
 
-// Types keys one after the other. Returns the result of the last one.
+// Types keys one after the other. Returns the result of the last key.
 static enum control_result type(const char *keys)
 {
 	enum control_result result = CONTROL_NONE;
@@ -56,7 +56,7 @@ TEST(task_change_a_share)
 	CHECK_INT(request.kind, REQUEST_SHARE);
 	CHECK_STR(request.vgpu, "train");
 	CHECK_INT(request.share, 35);
-	type("+"); // before the daemon has answered
+	type("+"); // the daemon has not answered the first request yet
 	CHECK_INT(request.share, 40);
 	control_report(&control, true, "train: share 40 %");
 	vgpus[TRAIN].share = 40;
@@ -82,7 +82,7 @@ TEST(task_see_which_vgpu_waits)
 	CHECK_INT(control.mode, MODE_WAITS);
 	type("w");
 	CHECK_INT(control.mode, MODE_TABLE);
-	type("wM"); // other keys leave the page and do what they always do
+	type("wM"); // a key that does not belong to this page leaves it, and has its usual effect
 	CHECK_INT(control.mode, MODE_TABLE);
 	CHECK_CONTAINS(control.status, "sorted by memory");
 }
@@ -143,7 +143,7 @@ TEST(a_share_is_typed)
 	CHECK_INT(request.share, 45);
 	CHECK_INT(type("snone\n"), CONTROL_REQUEST);
 	CHECK_INT(request.share, VG_SHARE_NONE);
-	CHECK_INT(type("+"), CONTROL_REQUEST); // counts from no share
+	CHECK_INT(type("+"), CONTROL_REQUEST); // without a share, the new one counts from 0
 	CHECK_INT(request.share, 5);
 	static const char *const wrong[] = {"s101\n", "s-5\n", "s5x\n", "s4.5\n"};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -166,7 +166,8 @@ TEST(a_signal_is_sent_only_after_the_question)
 	model_move(&model, 2);
 	type("k");
 	CHECK_CONTAINS(prompt(), "process 101 (python) of train");
-	vgpu_list.count = 1; // the table changes while the question is shown: the target stays
+	// the table changes while a question is shown, but the question must stay about the same process
+	vgpu_list.count = 1;
 	model_move(&model, -2);
 	model_update(&model, &vgpu_list, &device_list, 12);
 	CHECK_INT(type("y"), CONTROL_REQUEST);

@@ -1,4 +1,4 @@
-// Tests what is drawn, at many sizes, with and without Unicode, and with hostile names.
+// Tests what `virgate top` draws: at many sizes, with and without Unicode, and with hostile names.
 #include "top_lists.h"
 
 static struct canvas canvas;
@@ -10,7 +10,8 @@ static void draw(int rows, int columns, bool is_unicode)
 	draw_screen(&canvas, &model, &control, "12:34:56");
 }
 
-// Fails unless each cell has a printable character, and each right half follows a wide one.
+// Fails unless each cell has a printable character, and each cell that is the right half of a wide character follows
+// its left half.
 static void check_cells(void)
 {
 	for (int i = 0; i < canvas.rows * canvas.columns; i++) {
@@ -172,7 +173,7 @@ TEST(the_pages_show_waits_and_keys)
 TEST(trouble_and_old_figures_are_said)
 {
 	reset_lists();
-	draw(24, 80, true); // nothing has arrived yet
+	draw(24, 80, true); // no figures have arrived yet
 	CHECK_CONTAINS(line_with(&canvas, "virgate top"), "waits for the daemon");
 	show_lists();
 	strcpy(control.trouble, "no daemon answers");

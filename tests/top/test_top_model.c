@@ -1,4 +1,4 @@
-// Tests the model: order, filter, views, selection, history, and which vGPU waits for which.
+// Tests the model of `virgate top`: order, filter, views, selection, history, and which vGPU waits for which.
 #include "top_lists.h"
 
 #include "top/text.h"
@@ -75,7 +75,7 @@ TEST(the_filter_matches_vgpus_owners_and_programs)
 	CHECK(!model_selected(&model));
 	*model.filter = '\0';
 	model_arrange(&model);
-	CHECK_STR(selected_row(), "batch 0"); // the last one that was selected
+	CHECK_STR(selected_row(), "batch 0"); // the row that was selected last before the filter hid all rows
 }
 
 TEST(only_the_followed_vgpu_is_shown)
@@ -96,12 +96,12 @@ TEST(the_selection_follows_its_row)
 	show_lists();
 	model_move(&model, 2);
 	CHECK_STR(selected_row(), "train 101");
-	train_tenants[0].charged = 3 * GiB; // its row moves up
+	train_tenants[0].charged = 3 * GiB; // the row of this program moves up
 	model_update(&model, &vgpu_list, &device_list, 12);
 	train_tenants[0].charged = 1 * GiB;
 	CHECK_STR(rows_text(), "train 101 102 infer 201 batch");
 	CHECK_STR(selected_row(), "train 101");
-	vgpus[TRAIN].tenant_count = 0; // it has ended: its vGPU is selected
+	vgpus[TRAIN].tenant_count = 0; // the selected program has ended, so the row of its vGPU is selected
 	model_update(&model, &vgpu_list, &device_list, 13);
 	CHECK_STR(selected_row(), "train 0");
 	model_move(&model, 100);
@@ -125,7 +125,7 @@ TEST(the_table_scrolls_to_the_selected_row)
 	model_move(&model, -4);
 	model_scroll(&model, 3);
 	CHECK_INT(model.top, 1);
-	model_scroll(&model, 100); // the screen has grown
+	model_scroll(&model, 100); // the screen has become larger than the table
 	CHECK_INT(model.top, 0);
 	model_scroll(&model, 0);
 }
@@ -146,7 +146,8 @@ TEST(a_history_keeps_the_last_samples)
 	history_levels(history, SERIES_WAIT, 4, 2, levels);
 	CHECK(levels[3] < 0);
 	CHECK(histories_find(&histories, "one", 1) == history && history->count);
-	CHECK(histories_find(&histories, "one", 2)->count == 0); // another vGPU of that name
+	// a new vGPU with the same name must not get the history of the old one
+	CHECK(histories_find(&histories, "one", 2)->count == 0);
 	histories_find(&histories, "two", 1)->is_seen = true;
 	histories_sweep(&histories);
 	CHECK_INT(histories.count, 1);
@@ -172,7 +173,7 @@ TEST(a_vgpu_waits_for_those_that_have_the_gpu)
 	vgpus[TRAIN].on_gpu = GiB;
 	CHECK_STR(waits_text(&model, &vgpus[BATCH], true, text), "train");
 	CHECK_INT(waits_count(&model), 2);
-	vgpus[TRAIN].device = 1; // one that is on another GPU
+	vgpus[TRAIN].device = 1; // a vGPU on another GPU does not occupy the room for which this one waits
 	CHECK_STR(waits_text(&model, &vgpus[BATCH], true, text), "room on the GPU");
 }
 
@@ -180,11 +181,12 @@ TEST(counters_that_fall_and_clocks_that_stand_still_do_no_harm)
 {
 	reset_lists();
 	show_lists();
-	vgpus[INFER].turns.waited_ns = 5; // the daemon counts from the start again
+	vgpus[INFER].turns.waited_ns = 5; // the daemon was restarted, so its counter starts at zero again
 	model_update(&model, &vgpu_list, &device_list, 12);
 	CHECK_INT(history_last(model_history(&model, &vgpus[INFER]), SERIES_WAIT), 0);
 	vgpus[INFER].turns.waited_ns = UINT64_MAX;
-	model_update(&model, &vgpu_list, &device_list, 12); // too early: no sample
+	// no time has passed since the last update, so this adds no sample
+	model_update(&model, &vgpu_list, &device_list, 12);
 	CHECK_INT(model_history(&model, &vgpus[INFER])->count, 3);
 	model_update(&model, &vgpu_list, &device_list, 13);
 	CHECK_INT(history_last(model_history(&model, &vgpus[INFER]), SERIES_WAIT), 1);

@@ -1,4 +1,4 @@
-// Lists of a node with one GPU and three vGPUs, as a daemon would return them, and a canvas to read.
+// Lists that a daemon would return for a node with one GPU and three vGPUs, and a canvas whose contents the test reads.
 #pragma once
 #include "test.h"
 
@@ -41,7 +41,8 @@ static struct model model;
 static struct control control;
 static char line[1024];
 
-// Sets the lists to their first state: train has most memory, infer waits for it, batch of another user is evictable.
+// Resets the lists: vGPU train has the most memory, infer waits for train, and batch is evictable and belongs to
+// another user.
 static inline void reset_lists(void)
 {
 	static const struct vg_turns_info turns = {.known = 1,
@@ -109,7 +110,7 @@ static inline void reset_lists(void)
 	setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-// Gives the model two lists, a second apart, between which infer waited for 0.4 s.
+// Gives the lists to the model twice, with times a second apart. Between them, vGPU infer waited for 0.4 s.
 static inline void show_lists(void)
 {
 	model_update(&model, &vgpu_list, &device_list, 10);
@@ -117,7 +118,7 @@ static inline void show_lists(void)
 	model_update(&model, &vgpu_list, &device_list, 11);
 }
 
-// Returns the line of the screen that contains a text, or "".
+// Returns the line of the canvas that contains the text, or "".
 static inline const char *line_with(const struct canvas *canvas, const char *text)
 {
 	for (int i = 0; i < canvas->rows; i++)
