@@ -1,4 +1,4 @@
-// Checks for all tests of the library's functions. They print the library's own error message.
+// Checks that all tests of the library's functions use. If a check fails, the library's own error message is printed.
 #pragma once
 #include "test.h"
 

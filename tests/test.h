@@ -1,8 +1,9 @@
-// Runs tests. Every TEST registers itself, and this file has main(). A failed check ends the test, not the program. In
-// a forked child, a failed check ends the child, whose exit code the test must check. Output: "ok NAME", "FAIL NAME:
-// file:line: what", "skip NAME: reason", and a last line "N passed, N failed, N skipped". Exit status: 1 if any test
-// failed, 77 if all were skipped. Arguments: substrings of the names of the tests to run, each of which must select a
-// test; or --list. Include in exactly one file per test program.
+// Runs tests. Every TEST registers itself, and this file has main(). A failed check ends the test, but not the program.
+// In a forked child, a failed check ends the child, and the test must check the child's exit status.
+// The output has the lines "ok NAME", "FAIL NAME: file:line: what" and "skip NAME: reason", and a last line "N passed,
+// N failed, N skipped". The exit status is 1 if any test failed, and 77 if all were skipped.
+// The arguments are parts of the names of the tests to run, each of which must select a test; or --list. Include this
+// header in exactly one file of a test program.
 #pragma once
 
 #include <setjmp.h>
@@ -13,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Seconds after which a child that hangs is killed. Sanitizers make some tests ten times as long.
+// The number of seconds after which a child that hangs is killed. With sanitizers, some tests take ten times as long.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { TEST_CHILD_SECONDS = 300 };
 #else
@@ -56,14 +57,15 @@ __attribute__((noreturn, format(printf, 2, 3))) static inline void test_leave(in
 
 #define FAIL(...) test_leave(1, __VA_ARGS__)
 #define SKIP(...) test_leave(2, __VA_ARGS__)
-// Ends the test because a file that the build makes is missing. Skips the test if there is no CUDA toolkit, without
-// which the build makes no machine code and no archives. Otherwise fails it.
+// Ends the test because a file that the build should have made is missing. Without a CUDA toolkit, the build makes no
+// machine code and no archives, so the test is skipped. With a toolkit, it fails.
 #ifdef WITHOUT_TOOLKIT
 #define NO_BUILT_FILE(path) SKIP("needs nvcc, which makes %s", path)
 #else
 #define NO_BUILT_FILE(path) FAIL("no %s", path)
 #endif
-// Skips the test if other users cannot execute the program, for example because the build is below root's home.
+// Skips the test if other users cannot execute the program, because they have no access to one of its directories. That
+// is so if the build is below root's home directory.
 __attribute__((unused)) static void test_needs_reach(const char *program)
 {
 	char path[4096];

@@ -1,5 +1,5 @@
-// Runs verbs as users do: from the words of a command line. Returns the output and the exit code. VIRGATE is the path
-// of the program.
+// Runs verbs as users do, with the words of a command line. Returns the output and the exit code. VIRGATE is the path
+// of the program `virgate`.
 #pragma once
 #include "test.h"
 
@@ -9,7 +9,7 @@
 
 static char said[16384];
 
-// Runs virgate with these words. Stores both of its outputs in `said`, and returns its exit code.
+// Runs `virgate` with these words. Stores its standard output and standard error in `said`, and returns its exit code.
 __attribute__((unused, format(printf, 1, 2))) static int run(const char *format, ...)
 {
 	char words[1024], command[2048];

@@ -1,6 +1,6 @@
 #!/bin/sh
-# without.sh TOOL FILE…: runs in place of tests that need TOOL, on a machine without it, and counts each test as
-# skipped. It counts every TEST() and CONFORM() of the files, and a file without any as one test.
+# without.sh TOOL FILE…: runs in place of tests that need TOOL, if the machine lacks it. Reports each test of the files
+# as skipped. It counts every TEST() and CONFORM(), and a file without any as one test.
 tool=$1
 shift
 skipped=0

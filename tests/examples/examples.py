@@ -48,8 +48,8 @@ def main():
         says("matmul, unknown option", "unknown option --sise", 1, "matmul", "--sise", "64")
         says("matmul, bad size", "--size: from 1|from 1 to 32768", 1, "matmul", "--size", "0")
         says("device_query", r"memory 512.00 MiB \(536870912 bytes\)", 0, "device_query")
-        # Allocations in blocks of 2 MiB use all memory. Pools take 32 MiB at a time, and a mipmapped array 4/3 of its
-        # first level.
+        # These programs allocate blocks of 2 MiB, and so use all memory. Pools allocate 32 MiB at a time, and a
+        # mipmapped array needs 4/3 of its first level, so they use less.
         for route in ("alloc", "pitch", "create", "vmm", "released", "exported", "array"):
             grow(route, DEVICE - CONTEXT - 4 * MiB)
         for route in ("async", "pool", "graph"):
@@ -57,7 +57,7 @@ def main():
         grow("mipmap", DEVICE - CONTEXT - 128 * MiB)
         says("grow, as much as asked", r"128.00 MiB \(134217728 bytes\) in 2 chunks by alloc, as much as asked", 0,
              "grow", "--most", "128M")
-        # Outside a vGPU, managed memory can exceed the memory of the device.
+        # Outside a vGPU, a program can allocate more managed memory than the device has.
         says("grow by managed", r"128.00 MiB \(134217728 bytes\) in 2 chunks by managed, as much as asked", 0,
              "grow", "--via", "managed", "--most", "128M")
         says("grow, unknown route", "there is no route tunnel", 1, "grow", "--via", "tunnel")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""library.py SOURCE BUILD: checks the list of examples in examples/README.md, which must be complete. Examples that
-compile with NVRTC must be marked there, and exit with 77 on a machine without it. The example for two devices must run
-with two."""
+"""library.py SOURCE BUILD: checks the list of examples in examples/README.md, which must have all examples. The list
+must mark those that compile with NVRTC, and they must exit with 77 on a machine without NVRTC. The example for two
+devices must run with two."""
 
 import glob
 import os
@@ -25,7 +25,8 @@ def run(program, **environment):
 
 
 def programs():
-    """Returns the source of each program by its name, {"matmul": …}. A program is a file with a main()."""
+    """Returns the source of each example program by the program's name, {"matmul": …}. A file with a main() is a
+    program."""
     found = {}
     for path in glob.glob(f"{SOURCE}/examples/*.c") + glob.glob(f"{SOURCE}/examples/library/*.c"):
         with open(path, encoding="utf-8") as file:

@@ -1,8 +1,8 @@
 #!/bin/sh
-# nvcc.sh ARGUMENT…: runs nvcc for one GPU architecture instead of those in the arguments: the samples have nine, which
-# take nine times as long. Separable compilation also makes machine code, which the linker of device code needs; other
-# code is PTX only. $VIRGATE_NVCC is the compiler, $VIRGATE_ARCH the architecture. CMake takes this file as
-# CMAKE_CUDA_COMPILER.
+# nvcc.sh ARGUMENT…: runs nvcc for a single GPU architecture. The arguments name nine architectures, as the samples do,
+# which would take nine times as long. CMake takes this file as CMAKE_CUDA_COMPILER.
+# With separable compilation, also makes machine code, which the linker of device code needs. Other code is PTX only.
+# $VIRGATE_NVCC is the compiler, and $VIRGATE_ARCH the architecture.
 arch=${VIRGATE_ARCH:-90}
 code=compute_$arch
 for argument in "$@"; do

@@ -26,13 +26,13 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 SETS = ('samples', 'thrust', 'cub')
-WAIVED = 2  # EXIT_WAIVED of the samples' helper header
+WAIVED = 2  # the exit code EXIT_WAIVED in the samples' helper header: the program cannot run here
 FAILURE = re.compile(r'\bFAIL(ED|URE)?\b|\b[Tt]est failed\b')
 Program = collections.namedtuple('Program', 'set path name devices arguments')
 
 
 def read_list():
-    """Returns the programs of list.txt. A line: SET PATH [devices=N] [ARGUMENT…]."""
+    """Returns the programs of list.txt. Each line of the file is SET PATH [devices=N] [ARGUMENT…]."""
     programs = []
     for line in (HERE / 'list.txt').read_text(encoding='utf-8').splitlines():
         words = line.split()
@@ -56,7 +56,7 @@ def executable(program, work):
 
 
 def build(programs, options):
-    """Builds with CMake. A program that fails to compile has no executable."""
+    """Builds the programs with CMake. If a program fails to compile, its executable is missing afterwards."""
     tree = options.work / 'build'
     tree.mkdir(parents=True, exist_ok=True)
     command = ['cmake', '-S', HERE, '-B', tree, '-G', 'Ninja', f'-DCMAKE_CUDA_COMPILER={HERE}/nvcc.sh',
@@ -72,7 +72,8 @@ def build(programs, options):
 
 
 class Places:
-    """Finds the directories of a build or a bundle, and makes an environment with a daemon of its own."""
+    """Finds the directories of a build or of a bundle, and makes an environment in which programs use a daemon of its
+    own."""
 
     def __init__(self, root, cuda, gpu, parallel):
         self.gpu = gpu
@@ -102,7 +103,8 @@ class Places:
                               stderr=subprocess.DEVNULL).stdout
 
     def wait_for_no_vgpu(self, name):
-        """Waits until the daemon has removed the vGPU of a killed program, which reserves memory."""
+        """Waits until the daemon has removed the vGPU of a killed program. The vGPU reserves memory that the next
+        program needs."""
         for _ in range(200):
             if name.encode() not in self.call('ps', '--quiet').split():
                 return
@@ -149,7 +151,7 @@ def command_of(way, program, work, places, options):
 
 
 def run(way, program, places, options):
-    """Returns the verdict (passed, failed, skipped), the reason, and the seconds."""
+    """Runs a program. Returns the verdict (passed, failed or skipped), the reason, and the seconds that it took."""
     path = executable(program, options.work)
     if not path.exists():
         return 'failed', 'not built', 0.0
@@ -179,7 +181,8 @@ def run(way, program, places, options):
 
 
 def find_reference(program, cccl):
-    """Returns what FileCheck expects in the output of one of Thrust's examples, or None."""
+    """Returns the file from which FileCheck knows the expected output of one of Thrust's examples; None: there is no
+    such file."""
     if program.set != 'thrust':
         return None
     path = cccl / 'thrust' / 'internal' / 'test' / f'thrust.example.{program.path[:-3].replace("/", ".")}.filecheck'
@@ -187,7 +190,7 @@ def find_reference(program, cccl):
 
 
 def compare(program, output, options):
-    """Returns how the output differs from the reference, or ''."""
+    """Returns how the output differs from the reference; '': it does not differ."""
     reference = find_reference(program, options.cccl)
     if not reference or not options.filecheck:
         return ''
@@ -235,7 +238,8 @@ def read_options():
 
 def main():
     options = read_options()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)) # so that its children end, too
+    # exit on SIGTERM, so that the program's children are ended, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sets = [name for name in SETS if (options.samples if name == 'samples' else options.cccl)]
     programs = [p for p in read_list() if p.set in sets and (not options.names or p.name in options.names)]

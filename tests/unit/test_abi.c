@@ -1,6 +1,6 @@
-// Compares entries.def with the toolkit: the types of its rows with cuda.h (at compile time), and its names with the
-// symbols of the toolkit's stub library. entries.def is complete for CUDA 13.0. If a newer toolkit has more functions,
-// the test prints them.
+// Compares entries.def with a toolkit: the types of its rows with cuda.h (when this file is compiled), and its names
+// with the symbols of the toolkit's stub of libcuda.so. entries.def is complete for CUDA 13.0. If the toolkit is newer
+// and has more functions, the test prints them.
 #include "test.h"
 
 #include "abi/cuda_abi.h"
@@ -48,7 +48,7 @@ static struct symbols read_symbols(const char *path)
 	FAIL("%s has no dynamic symbols", path);
 }
 
-// Returns the name of a symbol; NULL if it is not a function that the library defines.
+// Returns the name of symbol i. Returns NULL if it is not a function, or if the library does not define it.
 static const char *name_of_function(const struct symbols *symbols, size_t i)
 {
 	const Elf64_Sym *symbol = &symbols->table[i];
@@ -58,7 +58,7 @@ static const char *name_of_function(const struct symbols *symbols, size_t i)
 	return symbols->strings + symbol->st_name;
 }
 
-// Counts the functions of the stub that have no row, and stores the name of the last one.
+// Counts the functions of the stub library that have no row in entries.def, and stores the name of the last one.
 static size_t count_without_row(const struct symbols *symbols, const char **ret_name)
 {
 	size_t count = 0;
@@ -78,7 +78,8 @@ static size_t count_without_row(const struct symbols *symbols, const char **ret_
 	return count;
 }
 
-// Counts the rows up to a version that the stub lacks, and stores the name of the last one.
+// Counts the rows of functions up to a version of CUDA that are missing in the stub library, and stores the name of the
+// last one.
 static size_t count_without_symbol(const struct symbols *symbols, unsigned version, const char **ret_name)
 {
 	size_t count = 0;
@@ -123,7 +124,8 @@ TEST(every_symbol_of_the_stub_has_a_row)
 	const char *name = NULL;
 	size_t unknown = count_without_row(&symbols, &name);
 
-	if (CUDA_VERSION / 10 > 1300) // count_without_row() has printed the functions of the newer toolkit
+	// the toolkit is newer, so these functions are allowed; count_without_row() has printed them
+	if (CUDA_VERSION / 10 > 1300)
 		printf("# CUDA %d.%d has %zu entries more than 13.0\n", CUDA_VERSION / 1000, CUDA_VERSION / 10 % 100,
 		       unknown);
 	else if (unknown)
@@ -141,5 +143,6 @@ TEST(differences_of_a_later_stub_are_found)
 	CHECK_STR(name, "cuNotYetKnown");
 	CHECK_INT(count_without_symbol(&symbols, 13000, &name), 1);
 	CHECK_STR(name, "cuInit");
-	CHECK_INT(count_without_symbol(&symbols, 1999, &name), 0); // cuInit is newer than version 1999
+	// cuInit is newer than version 1999, so it may be missing
+	CHECK_INT(count_without_symbol(&symbols, 1999, &name), 0);
 }

@@ -38,7 +38,7 @@ TEST(atomic_write_replaces_whole_file)
 	CHECK(stat(path, &status) == 0);
 	CHECK_INT(status.st_mode & 07777, 0600);
 	unlink(path);
-	CHECK_INT(rmdir(directory), 0); // no temporary file is left
+	CHECK_INT(rmdir(directory), 0); // fails if a temporary file is left
 	directory[0] = '\0';
 }
 
@@ -96,10 +96,11 @@ TEST(zombies_and_previous_owners_of_a_pid_are_dead)
 	close(ready[0]);
 	CHECK_INT(vg_process_start_time(child, &start), 0);
 	CHECK(!vg_process_is_dead(child, start));
-	// a process in a time namespace may read a start time that differs by 1
+	// In a time namespace, a process may read a start time that differs by 1. The process must still count as
+	// alive.
 	CHECK(!vg_process_is_dead(child, start - 1));
 	CHECK(!vg_process_is_dead(child, start + 1));
-	// a start time that differs by 2 is that of an earlier process with this pid
+	// If the start time differs by 2, it belongs to an earlier process with this pid, which is dead.
 	CHECK(vg_process_is_dead(child, start - 2));
 	CHECK(vg_process_is_dead(child, start + 2));
 	close(ready[1]);
@@ -110,7 +111,8 @@ TEST(zombies_and_previous_owners_of_a_pid_are_dead)
 	CHECK(vg_process_is_dead(child, start));
 }
 
-// Makes a time namespace that is three days ahead, and checks there the start time of a process outside.
+// Enters a time namespace that is three days ahead, and checks there that the start time of a process outside is
+// recognised.
 __attribute__((noreturn)) static void check_in_time_namespace(pid_t pid, uint64_t start)
 {
 	uint64_t now;
@@ -181,8 +183,8 @@ static void note_interruption(int signal)
 		(void)!write(start_of_reader, "", 1);
 }
 
-// Interrupts a write by signals. The pipe is full until the third signal, so some signals interrupt a write that has
-// written nothing.
+// Interrupts a write with signals. The pipe is full until the third signal, so some signals interrupt the write before
+// it has written anything.
 TEST(write_continues_after_signals)
 {
 	const struct sigaction action = {.sa_handler = note_interruption}; // without SA_RESTART
@@ -193,7 +195,7 @@ TEST(write_continues_after_signals)
 	CHECK(pipe(start) == 0 && pipe(pipes) == 0);
 	pid_t reader = fork();
 	if (reader == 0) {
-		close(start[1]); // close it here, so that this process ends when the test fails
+		close(start[1]); // close this process's copy, so that the child ends when the test fails
 		close(pipes[1]);
 		_exit(read(start[0], data, 1) != 1 || vg_read_all(pipes[0], data, sizeof data, -1) != sizeof data);
 	}

@@ -1,7 +1,7 @@
 #include "base/hash.h"
 #include "test.h"
 
-// The vectors are from the reference implementation.
+// The inputs and hashes are those that the reference implementation publishes.
 TEST(hash_matches_published_vectors)
 {
 	CHECK(vg_hash_text("") == UINT64_C(0xcbf29ce484222325));

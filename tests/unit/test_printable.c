@@ -1,4 +1,4 @@
-// Tests characters that a terminal must not get.
+// Tests that characters that a terminal must not get are replaced.
 #include "base/printable.h"
 
 #include "test.h"
@@ -45,11 +45,12 @@ TEST(invalid_utf8_is_replaced)
 	check_text("\xe2\x80", "??");
 	check_text("\xf0\x9f\x98", "???");
 	check_text("\xc3(", "?(");
-	check_text("\xc0\x9b|\xe0\x82\x9b|\xf0\x80\x82\x9b", "??|???|????"); // U+009B in an overlong encoding
-	check_text("\xed\xa0\x80|\xf4\x90\x80\x80", "???|????");	     // a surrogate; above U+10FFFF
+	// U+009B in overlong encodings, which are invalid
+	check_text("\xc0\x9b|\xe0\x82\x9b|\xf0\x80\x82\x9b", "??|???|????");
+	check_text("\xed\xa0\x80|\xf4\x90\x80\x80", "???|????"); // a surrogate; above U+10FFFF
 }
 
-// For any bytes, the result is printable and does not change when it is made printable again.
+// For any two bytes, the result must be printable. Making it printable a second time must not change it.
 TEST(every_pair_of_bytes_becomes_printable)
 {
 	for (unsigned i = 1; i < 256; i++)

@@ -1,4 +1,4 @@
-// Tests framing and descriptors, with valid and hostile messages.
+// Tests the frames of messages and the descriptors that come with them, for valid and hostile messages.
 #include "wire/wire.h"
 #include "test.h"
 
@@ -119,7 +119,7 @@ TEST(invalid_messages_are_refused)
 	CHECK_INT(receive_packet(make_header(VG_WIRE_REGISTRATION, sizeof registration - 1), &registration,
 				 sizeof registration - 1),
 		  -EPROTO);
-	memset(registration.ledger, 'x', sizeof registration.ledger); // a name without a zero byte
+	memset(registration.ledger, 'x', sizeof registration.ledger); // the name has no zero byte at its end
 	CHECK_INT(receive_packet(make_header(VG_WIRE_REGISTRATION, sizeof registration), &registration,
 				 sizeof registration),
 		  -EPROTO);
@@ -163,7 +163,7 @@ TEST(too_many_descriptors_are_closed)
 	CHECK_INT(sendmsg(ends[0], &raw, 0), (long)(sizeof header + 4));
 	CHECK_INT(vg_wire_receive(ends[1], &message), -EPROTO);
 	CHECK_INT(count_descriptors(), before);
-	// The descriptors of an invalid message are closed, too.
+	// The descriptors that come with an invalid message must be closed, too.
 	header.version = 9;
 	raw.msg_controllen = CMSG_SPACE(sizeof(int) * 2), rights->cmsg_len = CMSG_LEN(sizeof(int) * 2);
 	CHECK_INT(sendmsg(ends[0], &raw, 0), (long)(sizeof header + 4));
@@ -210,10 +210,11 @@ TEST(request_gets_answer_in_parts)
 	CHECK_STR(answer, "{\"a\":[1,2]}");
 	free(answer);
 	pthread_join(thread, NULL);
-	CHECK_INT(vg_wire_request(path, "{}", 100, &answer), -EAGAIN); // nothing accepts the connection
+	// no process accepts the connection, so the call must not wait
+	CHECK_INT(vg_wire_request(path, "{}", 100, &answer), -EAGAIN);
 	struct vg_wire_registration registration = {.pid = 1};
 	int r = 0;
-	for (int i = 0; i < 10 && r == 0; i++) // connect until the queue is full: no call may wait
+	for (int i = 0; i < 10 && r == 0; i++) // connect until the queue of connections is full; no call may wait
 		r = vg_wire_register(path, &registration, -1);
 	CHECK_INT(r, -EAGAIN);
 	close(listening);
