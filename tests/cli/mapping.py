@@ -26,7 +26,7 @@ def exports(library):
 
 
 def rows(document):
-    """Yields (line number, [reference, here, note]) for every row."""
+    """Yields (line number, [reference, here, note]) for every row of the tables that have these columns."""
     inside = False
     for number, line in enumerate(document.splitlines(), 1):
         cells = [cell.strip() for cell in line.strip()[1:-1].split("|")]

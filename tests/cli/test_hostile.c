@@ -138,7 +138,7 @@ TEST(names_of_processes_are_escaped)
 		       "process 4711 (?[31m?2J???x) could not be suspended: a thread did not return from ?[31m");
 }
 
-// A shell expands `*` in a directory of another user to such words.
+// In a directory of another user, a shell may expand `*` to such hostile words.
 TEST(hostile_arguments_are_escaped)
 {
 	static const char *const verbs[] = {"inspect", "rm", "kill", "logs", "ps", "suspend", "resume"};

@@ -5,7 +5,7 @@
 static char uuids[2][48];
 static char control[160];
 
-// Starts the daemon on two GPUs. `has_mps`: it finds a control daemon of MPS.
+// Starts the daemon on two GPUs. If `has_mps`, the daemon finds a control daemon of MPS.
 static void start_on_two_gpus(bool has_mps)
 {
 	char command[700];
@@ -34,7 +34,7 @@ __attribute__((format(printf, 2, 3))) static void write_file(const char *name, c
 	CHECK_INT(fclose(file), 0);
 }
 
-// Returns the GPU and the mode of a vGPU: "0 time".
+// Returns the GPU and the mode of a vGPU, such as "0 time".
 static const char *device_and_mode_of(const char *name)
 {
 	static char text[32];

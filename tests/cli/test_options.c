@@ -212,7 +212,7 @@ TEST(kinds_of_programs_are_detected)
 	rmdir(directory);
 }
 
-// Random headers must not crash the inspection.
+// Overwrites the headers of a program at random. The inspection of the program must not crash.
 TEST(damaged_program_is_inspected_safely)
 {
 	char directory[] = "/tmp/virgate-test-XXXXXX", path[128];

@@ -328,7 +328,7 @@ TEST(program_of_other_libc_is_refused)
 	write_program("script", text, strlen(text), script);
 	CHECK_INT(RUN(script), 126);
 	CHECK_CONTAINS(result.err, "does not load Virgate's library");
-	read_file("requests", requests, sizeof requests); // no vGPU was created
+	read_file("requests", requests, sizeof requests); // no request was sent, so no vGPU was created
 	CHECK_STR(requests, "");
 	// The launcher does not refuse an unknown dynamic linker, because that may be able to load the interposer.
 	strcpy(program.linker, "/nowhere/ld-other.so");

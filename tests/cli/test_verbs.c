@@ -167,7 +167,8 @@ TEST(list_is_an_alias_of_ps)
 	CHECK(!strstr(result.out, "\n  list "));
 }
 
-// The figures of a damaged vGPU are missing or invalid. Other vGPUs are shown.
+// The figures of a damaged vGPU are missing or invalid in the daemon's answer. The other vGPUs must be shown all the
+// same.
 TEST(damaged_vgpu_has_a_row)
 {
 	static const char figures[] = "\"charged\":0,\"overhead\":0,\"physical\":null,\"share\":0";
@@ -469,7 +470,8 @@ TEST(invalid_settings_stop_every_verb)
 	CHECK_CONTAINS(result.err, "/system.conf:3: share: \"much\" is not a share");
 	CHECK_INT(VIRGATE_RUN("run", "true"), 125);
 	CHECK_CONTAINS(result.err, "/system.conf:3:");
-	CHECK_INT(VIRGATE_RUN("--version"), 0); // does not read the settings
+	// this must work although the settings are invalid, because it does not read them
+	CHECK_INT(VIRGATE_RUN("--version"), 0);
 }
 
 TEST(options_override_environment_override_files)

@@ -1,4 +1,5 @@
-// Tests `virgate ps --watch` against a stand-in for the daemon: on a terminal, elsewhere, and while the daemon is away.
+// Tests `virgate ps --watch` with a stand-in for the daemon: on a terminal, with output to a file, and while no daemon
+// answers.
 #include "fixture.h"
 #include "terminal.h"
 

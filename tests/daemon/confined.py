@@ -37,7 +37,8 @@ def read_defines(path, pattern):
 
 
 def read_sets(path):
-    """Reads the output of `systemd-analyze syscall-filter`: the name of a set, and below it its members."""
+    """Reads the output of `systemd-analyze syscall-filter`. It has the name of each set of system calls, and below it
+    the members of the set."""
     sets = {}
     for line in open(path, encoding='utf-8'):
         if line.startswith('@'):

@@ -77,7 +77,7 @@ TEST(group_has_one_sum_for_all_members)
 	check_refused(BOB, SHARED_GROUP, "{'op':'create','name':'b','memory':2147483648}",
 		      "the members of group games together may have 3.0 GiB of GPU memory (");
 	CHECK_ANSWER(BOB, SHARED_GROUP, "{'op':'create','name':'b','memory':1073741824}", "");
-	// Bob is no longer a member of the group
+	// Bob is not a member of the group any more, so its limit does not apply to him.
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':1073741824}", "");
 }
 

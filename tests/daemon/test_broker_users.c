@@ -101,7 +101,7 @@ TEST(mode_applies_to_owner_group_and_others)
 	CHECK_PLAYER(BOB, GAMES, "{'op':'publish','name':'a','ranges':1,'mode':384}", "exists");
 	CHECK_PLAYER(BOB, GAMES, "{'op':'revoke','name':'a','deadline':0}", "denied");
 	CHECK_PLAYER(0, 0, "{'op':'publish','name':'a','ranges':1,'mode':384}",
-		     "exists"); // the name belongs to its first publisher
+		     "exists"); // only Alice, who has published the name first, may publish it again
 	CHECK_PLAYER(ALICE, 0, "{'op':'revoke','name':'a','deadline':0}", "yes");
 	end_player(&alice);
 	await_state("a", 0, "gone");

@@ -187,8 +187,8 @@ static void check_part(const char *before, size_t offset, size_t size, bool rest
 		check_word(before, offset + at, 1, restart);
 }
 
-// Overwrites fields of the header, each time with a restart of the daemon. Then overwrites fields of the tenant's slot,
-// of its shared allocation, of names, of the refusal, and of free slots.
+// Overwrites each field of the header, and restarts the daemon after each. Then overwrites fields of the tenant's slot,
+// its shared allocation, the names, the refusal, and free slots.
 TEST(overwritten_fields_harm_no_other_vgpu)
 {
 	const size_t slot = offsetof(struct ledger_file, slots), share = offsetof(struct ledger_file, shared),

@@ -123,7 +123,7 @@ TEST(deep_suspension_keeps_the_undeclared_charge)
 	show_physical(player, GIB + 100 * MIB);
 	CHECK_INT(await_undeclared(ledger, player, 100 * MIB), 100 * MIB);
 	CHECK_STR(text_of("a", player, "deep"), "null");
-	slot->park = 7; // a dump parks the process
+	slot->park = 7; // imitates a dump, which parks the process
 	CHECK_STR(text_of("a", player, "deep"), "null");
 	slot->park = 7 | (uint32_t)PAGER_PARK_DEEP;
 	CHECK_STR(text_of("a", player, "deep"), "begun");

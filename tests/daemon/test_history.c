@@ -117,7 +117,7 @@ static size_t check_series(const json_t *series)
 	return count;
 }
 
-// Checks the answer: the number of its series, and that all have the same number of samples. Returns this number.
+// Checks that the answer has that many series, all with the same number of samples. Returns the number of samples.
 static size_t check_answer(const struct history_query *query, size_t series_count)
 {
 	json_t *answer = history_list(&node, query), *series, *one;

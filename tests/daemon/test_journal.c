@@ -173,7 +173,7 @@ static void fill_disk(void)
 	CHECK_INT(stat(file, &status), 0);
 	limit_disk((rlim_t)status.st_size + 40); // a part of the next line would fit
 	add_many(JOURNAL_EVENTS - 1);
-	CHECK_INT(lines, 1); // one line for all failures
+	CHECK_INT(lines, 1); // the log has one line for all failures
 	CHECK_CONTAINS(said, "cannot be written: File too large; the daemon goes on");
 	// no event is lost: the first is on the disk, and memory has room for all others
 	CHECK_INT(journal_counts().lost, 0);
@@ -242,7 +242,7 @@ static void set_clock_back(void)
 		CHECK(json_integer_value(json_object_get(json_array_get(events, i), "number")) >
 		      json_integer_value(json_object_get(json_array_get(events, i - 1), "number")));
 	json_decref(list);
-	query.after = last; // a follower gets the events after the jump
+	query.after = last; // a reader that follows the events by number also gets those after the clock was set back
 	list = journal_list(NULL, &query);
 	CHECK_INT(json_array_size(json_object_get(list, "events")), 3);
 	CHECK(!json_is_true(json_object_get(list, "lost")));

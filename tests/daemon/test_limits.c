@@ -4,8 +4,8 @@
 
 #include <sys/resource.h>
 
-// The standard error of virgate_after(), which runs `virgate WORDS` after the shell commands `before` and returns its
-// exit status.
+// The standard error of the last call of virgate_after(). That function runs `virgate WORDS` after the shell commands
+// `before`, and returns its exit status.
 static char standard_error[4096];
 
 static int virgate_after(const char *before, const char *words)
@@ -86,8 +86,8 @@ TEST(soft_limits_are_not_inherited)
 	end_daemon();
 }
 
-// Starts a daemon with a low limit of descriptors. It must refuse what it has no descriptors for, and create no vGPU
-// whose launcher it cannot watch.
+// Starts a daemon with a low limit of descriptors. It must refuse requests for which it has too few descriptors. It
+// must create no vGPU whose launcher it cannot watch.
 TEST(program_that_cannot_be_watched_is_refused)
 {
 	enum { MOST = 64 };

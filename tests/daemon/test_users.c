@@ -143,7 +143,8 @@ static const char *state_of_a(json_t *reply)
 	return state;
 }
 
-// Overwrites the ledger of a user's own vGPU. All users must see one damaged row, and its owner and root can remove it.
+// Overwrites the ledger of a user's own vGPU. All users must see the vGPU as damaged, and its owner and root must be
+// able to remove it.
 TEST(overwritten_ledger_is_listed_as_damaged)
 {
 	char path[400], outcome[256];
@@ -226,8 +227,8 @@ static bool join_memory(struct vg_ledger *ledger, struct vg_wire_guest *self)
 	       answer.share && answer.key == 64 * MIB && strcmp(answer.vgpu, "a") == 0;
 }
 
-// Returns whether the daemon refuses to make a process a guest (a user of memory of another vGPU) that gives a false
-// identity, or an unknown key of a shared allocation.
+// Tries to make a process a guest (a user of memory of another vGPU), with a false identity or an unknown key of a
+// shared allocation. Returns whether the daemon refuses that.
 static bool is_refused(struct vg_ledger *ledger, struct vg_wire_guest *self)
 {
 	struct vg_wire_guest answer, other = *self;
@@ -471,8 +472,8 @@ static bool is_pristine(struct vg_ledger *ledger, struct vg_wire_guest *self)
 	return vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, 544 * MIB) == 0;
 }
 
-// Makes a tenant report falsely that it has nothing but a context. That must not change the overhead estimate for other
-// users.
+// Makes a tenant report falsely that it has no memory except for a context. The daemon's estimate of a context's size
+// for other users must not change.
 TEST(context_overhead_is_measured_for_each_user)
 {
 	char path[300], text[4096];
@@ -512,11 +513,12 @@ TEST(system_daemon_ignores_claims_of_users)
 	CHECK_INT(vg_file_write_atomic(path, text, strlen(text), 0644), 0);
 	CHECK_INT(chown(path, ALICE, ALICE), 0);
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':1000000000,'device':0}", "");
-	snprintf(path, sizeof path, "%s/claims/0-1", directory); // the claim of another daemon of root
+	// another daemon of root has left this claim, which counts
+	snprintf(path, sizeof path, "%s/claims/0-1", directory);
 	CHECK_INT(vg_file_write_atomic(path, text, strlen(text), 0644), 0);
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'d','memory':1000000000,'device':0}", "limit");
 	CHECK_INT(unlink(path), 0);
-	// The daemon also ignores that users replace the directory of claims.
+	// The daemon must also ignore a file that a user puts in place of the directory of claims.
 	snprintf(path, sizeof path, "rm -rf '%s/claims' && touch '%s/claims'", directory, directory);
 	CHECK_INT(system(path), 0);
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'d','memory':1000000000,'device':0}", "");
