@@ -1,4 +1,5 @@
-// Checks properties that all instruction forms of the tables must have.
+// Checks properties that all forms of PTX instructions must have: masks of lanes are obeyed, and versions for all host
+// processors agree.
 #include "run.h"
 
 static void fill_registers(struct registers *registers, const struct ptx_alu_form *form, uint64_t *state)

@@ -186,7 +186,7 @@ TEST(relu_keeps_nan)
 	close_bench(&b);
 }
 
-// Both kernels add to the value in memory.
+// The kernels for the sum and the dot product add their result to the value that is already in memory.
 TEST(reduce_sum_and_dot)
 {
 	struct vectors v = open_vectors();

@@ -1,4 +1,4 @@
-// Tests work from its submission to its end.
+// Tests how work is executed, from its submission to its end.
 #include "compute_test.h"
 
 TEST(kernels_run_in_the_order_of_their_stream)

@@ -83,7 +83,7 @@ TEST(automatic_placement_uses_groups_that_fit)
 	CHECK_INT(info_of(units[1]).how, VG_SHARE_BY_TIME);
 	CHECK_INT(info_of(units[1]).sms, SMS);
 	run_some(&rig, units[0], 20);
-	// The old share matches again: compute units have groups.
+	// With the old share, groups match again, so the compute units get groups.
 	OK(vg_compute_unit_set_share(units[0], share));
 	wait_grouped(&rig, 1);
 	run_some(&rig, units[0], 20);

@@ -289,7 +289,7 @@ TEST(one_vgpu_has_all_samples_and_all_vgpus_have_merged_points)
 	CHECK_CONTAINS(history_text(&samples, NULL, NULL), "\"times\":[],\"series\":[]");
 }
 
-// Makes `count` events with the numbers from 1000.
+// Makes `count` events, which are numbered from 1000 on.
 static struct vg_journal_event *make_events(size_t count, const char *command)
 {
 	struct vg_journal_event *events = calloc(count, sizeof *events);

@@ -18,7 +18,7 @@ static int open_hanging(void)
 
 static int (*make_slow)(void); // makes a descriptor whose last close() takes a long time
 static unsigned int at_once;   // number of descriptors in one packet
-static int senders_packets;    // number of packets of each sender
+static int senders_packets;    // how many such packets each sender sends
 
 // Sends descriptors with a packet and exits. If `malformed`, the packet is one that the daemon refuses.
 static void send_slow(bool malformed)

@@ -6,8 +6,9 @@
 
 static char place[300]; // the directory in which the client looks for the daemon
 static volatile struct {
-	unsigned int requests;		// requests that the attacker received
-	unsigned int answered, refused; // results of the client
+	unsigned int requests; // requests that the attacker received
+	// how many requests of the client got an answer, and how many the client refused to send
+	unsigned int answered, refused;
 } * seen;
 
 static void serve_falsely(int listener)

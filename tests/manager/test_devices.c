@@ -174,7 +174,7 @@ TEST(limits_reserve_memory_of_one_device_only)
 	close_pair(&pair);
 }
 
-// Neither device waits for the other: each completes work while the other one is paused or synchronized.
+// Neither device may wait for the other one: each must complete work while the other is paused or synchronized.
 TEST(work_runs_on_two_devices_at_once)
 {
 	struct vg_execution *executions[2][8];

@@ -53,8 +53,8 @@ TEST(ids_are_unique)
 	CHECK_INT(info_of(three).id, 3);
 	vg_virtual_gpu_destroy(one);
 	struct vg_virtual_gpu *last = new_vgpu(manager, INT_MAX, MIB), *four = new_vgpu(manager, 0, MIB);
-	// The new virtual GPU does not get the id 1, which is free: another thread may still use that id for the old
-	// one.
+	// The new virtual GPU must not get the free id 1, because another thread may still use that id for the old
+	// virtual GPU.
 	CHECK_INT(info_of(four).id, 4);
 	one = new_vgpu(manager, 1, MIB);
 	struct vg_virtual_gpu *const all[] = {one, two, three, four, last};

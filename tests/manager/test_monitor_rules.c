@@ -141,7 +141,7 @@ TEST(the_history_is_a_ring)
 TEST(rates_cover_the_time_between_samples)
 {
 	struct monitor_reading reading = {.sample = {.id = 1, .launches = {10, 1}}, .busy_known = true, .busy_ns = 500};
-	// The history has one element, which each new sample overwrites. Rates still need the previous sample.
+	// The history has room for one sample, which each new one overwrites. The rates still need the previous sample.
 	struct monitor_series *series = monitor_series_create(&reading, 1);
 
 	monitor_series_add(series, &reading, 1000000000, 999999000);

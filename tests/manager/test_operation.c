@@ -94,7 +94,7 @@ TEST(invalid_addresses_are_refused_by_name)
 	multiply = product(a, b, (vg_address)(uintptr_t)host);
 	REFUSED(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 0, NULL), VG_BOUNDS, "c");
 	multiply = product(a, b, c);
-	// The matrix is larger than the block.
+	// With 9 rows, the matrix is larger than its block of memory.
 	multiply.m = 9;
 	CHECK_INT(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 0, NULL), VG_BOUNDS);
 	multiply.m = 0;

@@ -39,14 +39,14 @@ package_files() { # VERSION [NAME…]: prints the files of the packages
 	done
 }
 
-find_files() { # prints what may not be left after a purge; the directories that apt and dpkg write do not count
+find_files() { # prints the files that a purge must not leave, without directories to which apt and dpkg write
 	find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /check -o -path /var/cache -o -path /var/log \
 		-o -path /var/lib/apt -o -path /var/lib/dpkg -o -path '/etc/ld.so.cache*' -o -name __pycache__ \) \
 		-prune -o -print | sort
 	find /var/lib/dpkg/info -name '*virgate*'
 }
 
-is_version() { # VERSION: every package is installed in this version
+is_version() { # VERSION: succeeds if every package is installed in this version
 	local name
 	for name in "${own[@]}"; do
 		[[ $(dpkg-query -W -f '${db:Status-Status} ${Version}' "$name") == "installed $1" ]] || {
@@ -115,7 +115,7 @@ start_tenants() {
 		users=$(cat /check/user/run/lock)
 }
 
-tenants_hold() { # FILE TEXT: what both tenants wrote
+tenants_hold() { # FILE TEXT: succeeds if both tenants wrote TEXT into FILE
 	[[ $(cat "/check/root/$1" "/check/user/$1") == "$2"$'\n'"$2" ]] || {
 		cat "/check/root/$1" "/check/user/$1"
 		return 1
@@ -138,7 +138,7 @@ find_dependencies() {
 		grep -vxF "$(printf '%s\n' "${own[@]}")"
 }
 
-refuse_removal() { # NAME TEXT: dpkg does not remove the package alone, and says why
+refuse_removal() { # NAME TEXT: succeeds if dpkg refuses to remove only this package, and says why
 	! dpkg --remove --force-depends "$1" && grep -q "$1 cannot be removed while programs run $2:" /check/output &&
 		grep -q 'process [0-9]* in vGPU kept: python3 /check/tenant.py /check/root' /check/output &&
 		grep -q 'process [0-9]* in vGPU kept: python3 /check/tenant.py /check/user' /check/output

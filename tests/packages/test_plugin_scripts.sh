@@ -39,15 +39,15 @@ check() { # NAME COMMAND…
 	fi
 }
 
-install_program() { # PATH: the stand-in, as dpkg replaces a file
+install_program() { # PATH: installs the stand-in there, and replaces an older file as dpkg does
 	cp "$(command -v sleep)" "$1.new" && mv "$1.new" "$1"
 }
 
-runs() { # PROCESS TEXT: the process executes a program whose path has this end
+runs() { # PROCESS TEXT: succeeds if the process executes a program whose path ends with TEXT
 	[[ $(readlink "/proc/$1/exe") == *"$2" ]]
 }
 
-start_plugin() { # [NAME]: starts it in another mount namespace, where the node's root is mounted at /host
+start_plugin() { # [NAME]: starts the stand-in in another mount namespace, with the root of the node at /host
 	local name=${1-virgate-device-plugin}
 	# shellcheck disable=SC2016
 	unshare --mount sh -c 'mount --bind "$0/node" "$0/host" && exec "$0/host/usr/bin/$1" 100000' "$work" "$name" &
@@ -55,11 +55,11 @@ start_plugin() { # [NAME]: starts it in another mount namespace, where the node'
 	wait_until runs "$plugin" "/host/usr/bin/$name"
 }
 
-state() { # prints the state of the plugin; nothing if it was reaped
+state() { # prints the letter of the state of the plugin (ps), or nothing after it was reaped
 	sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$plugin/status" 2>/dev/null
 }
 
-is_at_rest() { # a signal wakes a process before kill() returns
+is_at_rest() { # succeeds if the plugin sleeps, so that it has handled a signal, or has ended
 	[[ $(state) == [SZ] || ! $(state) ]]
 }
 
@@ -77,19 +77,19 @@ ended_by() { # SIGNAL
 	[[ $? == $((128 + $(kill -l "$1"))) ]]
 }
 
-make_rpm_scripts() { # with the commands of the spec file
+make_rpm_scripts() { # makes the scripts of RPM with the commands of the spec file
 	ln -s "$root/debian" "$work/debian"
 	local commands
 	commands=$(sed -n -e 's|%{_libdir}|/usr/lib64|' -e '/^for name in/,/^done/p' "$root/rpm/virgate.spec")
 	(cd "$work" && eval "$commands")
 }
 
-run_script() { # SCRIPT ARGUMENTS: the arguments are one word
+run_script() { # SCRIPT ARGUMENTS: runs the script; ARGUMENTS is one word that is split into arguments
 	# shellcheck disable=SC2086
 	sh "$1" $2
 }
 
-test_upgrade() { # NAME SCRIPT FIRST UPGRADE: the arguments of the script
+test_upgrade() { # NAME SCRIPT FIRST UPGRADE: FIRST and UPGRADE are arguments of the script
 	install_program "$node"
 	check "$1: the plugin starts" start_plugin
 	run_script "$2" "$4"
@@ -101,7 +101,7 @@ test_upgrade() { # NAME SCRIPT FIRST UPGRADE: the arguments of the script
 	check "$1: an upgrade sends SIGHUP" ended_by HUP
 }
 
-test_removal() { # NAME SCRIPT UPGRADE REMOVE
+test_removal() { # NAME SCRIPT UPGRADE REMOVE: UPGRADE and REMOVE are arguments of the script
 	install_program "$node"
 	check "$1: the plugin starts" start_plugin
 	rm "$node"

@@ -1,4 +1,4 @@
-// Tests copies in two and three dimensions, arrays, and setting of rows.
+// Tests copies in two and three dimensions, copies of arrays, and memsets of rows.
 #include "cudart.h"
 
 enum { WIDTH = 20, HEIGHT = 6, DEPTH = 3 };

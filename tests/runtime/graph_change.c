@@ -1,5 +1,5 @@
-// Tests changes of graphs: parameters of nodes, in the definition and in executable graphs; edges; capture into a
-// graph.
+// Tests changes of graphs: parameters of nodes, in a graph and in an executable graph; edges; and capture into an
+// existing graph.
 #include "cudart.h"
 
 struct made {

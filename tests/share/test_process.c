@@ -28,7 +28,7 @@ static pid_t start(void (*side)(int socket), int own, int other)
 	return child;
 }
 
-// Runs both sides in children. `ret_ends`: their wait statuses.
+// Runs both sides in children, and stores their wait statuses in `ret_ends`.
 static void run_both(void (*one)(int socket), void (*other)(int socket), int ret_ends[2])
 {
 	pid_t children[2];

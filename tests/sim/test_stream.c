@@ -1,4 +1,4 @@
-// Tests stream order, default streams, events, waiting, and faults of operations.
+// Tests streams: the order of operations, default streams, events, waiting, and operations that fault.
 #include "sim_test.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// Tests blocks: their pools, contents, and refused sizes.
+// Tests blocks, the allocations in a space: their pools, their contents, and sizes that are refused.
 #include "space_test.h"
 
 TEST(blocks_of_each_size_keep_contents)

@@ -1,4 +1,4 @@
-// Tests compaction: which blocks move, which stay, and the cost.
+// Tests compaction: which blocks it moves, which stay, and how long it takes.
 #include "core/core.h"
 #include "space/mover.h"
 #include "space_test.h"

@@ -39,7 +39,8 @@ TEST(freeing_quarantined_regions_leaks_nothing)
 
 TEST(contexts_with_keys_and_a_log_leak_nothing)
 {
-	struct vg_context *stays = first_context(); // a primary context takes half a second on hardware
+	// keeps the primary context, since creating it takes half a second on a GPU
+	struct vg_context *stays = first_context();
 	const char *log = path_of("log");
 
 	heap_open();
