@@ -60,8 +60,12 @@ static void advance_kernels(struct model *model, struct device *device)
 	}
 }
 
+// Returns the part of the device that the process's first kernel fills. A collective operation has so few blocks that
+// other kernels of the same context run beside it, as NCCL's do.
 static double get_width(const struct process *process)
 {
+	if (get_head(process)->collective)
+		return 1e-5;
 	return process->public.program.width > 0 ? process->public.program.width : 1;
 }
 
