@@ -7,8 +7,7 @@ bool job_is_same(const struct vgpu *vgpu, const struct vgpu *other)
 	return *vgpu->job && vgpu->owner == other->owner && strcmp(vgpu->job, other->job) == 0;
 }
 
-// Returns a bit mask of the devices on which the vGPU's job has vGPUs.
-static uint64_t list_devices(const struct node *node, const struct vgpu *vgpu)
+uint64_t job_list_devices(const struct node *node, const struct vgpu *vgpu)
 {
 	uint64_t devices = 0;
 
@@ -18,15 +17,31 @@ static uint64_t list_devices(const struct node *node, const struct vgpu *vgpu)
 	return devices;
 }
 
+bool job_is_complete(const struct node *node, const struct vgpu *vgpu)
+{
+	uint64_t devices = job_list_devices(node, vgpu) | UINT64_C(1) << vgpu->device;
+
+	return (unsigned int)__builtin_popcountll(devices) >= vgpu->job_gpus;
+}
+
+void job_note_complete(struct node *node, const struct vgpu *vgpu)
+{
+	if (!*vgpu->job || !job_is_complete(node, vgpu))
+		return;
+	for (struct vgpu *other = node->vgpus; other; other = other->next)
+		if (job_is_same(vgpu, other))
+			other->job_gpus = 0;
+}
+
 uint64_t job_tied_devices(const struct node *node, const struct vgpu *vgpu, size_t device)
 {
-	uint64_t tied = UINT64_C(1) << device | list_devices(node, vgpu), before;
+	uint64_t tied = UINT64_C(1) << device | job_list_devices(node, vgpu), before;
 
 	do {
 		before = tied;
 		for (const struct vgpu *other = node->vgpus; other; other = other->next)
 			if (tied >> other->device & 1)
-				tied |= list_devices(node, other);
+				tied |= job_list_devices(node, other);
 	} while (tied != before);
 	return tied;
 }

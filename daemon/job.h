@@ -5,6 +5,12 @@
 
 // Returns whether both vGPUs belong to one job. A vGPU outside every job is in no job with itself.
 bool job_is_same(const struct vgpu *vgpu, const struct vgpu *other);
+// Returns a bit mask of the devices on which the vGPU's job has vGPUs in the list. The vGPU itself may be new.
+uint64_t job_list_devices(const struct node *node, const struct vgpu *vgpu);
+// Returns whether the vGPU's job has a vGPU on each GPU that it asked for, counting this vGPU, which may be new.
+bool job_is_complete(const struct node *node, const struct vgpu *vgpu);
+// Marks the job of the vGPU as complete if it is. Call it for each new vGPU.
+void job_note_complete(struct node *node, const struct vgpu *vgpu);
 // Returns a bit mask of the devices that take their turns together with `device`: those of the vGPU's job, and those of
 // all jobs that share a device with them. `vgpu` need not be in the list yet.
 uint64_t job_tied_devices(const struct node *node, const struct vgpu *vgpu, size_t device);

@@ -46,25 +46,47 @@ struct identity {
 
 static struct server *servers;
 
-struct server *mps_find_server(size_t device, uid_t uid)
+struct server *mps_next_server(const struct server *previous, uint64_t devices, uid_t uid)
 {
-	struct server *server = servers;
+	struct server *server = previous ? previous->next : servers;
 
-	while (server && (server->device != device || server->uid != uid))
+	while (server && (!(server->devices & devices) || server->uid != uid))
 		server = server->next;
 	return server;
 }
 
+struct server *mps_find_server(size_t device, uid_t uid)
+{
+	return mps_next_server(NULL, UINT64_C(1) << device, uid);
+}
+
+// Writes the numbers of the GPUs, with `between` between them.
+static void list_devices(uint64_t devices, const char *between, char *ret_text, size_t size)
+{
+	size_t length = 0;
+
+	*ret_text = '\0';
+	for (size_t i = 0; i < VG_SYSTEM_DEVICES && length < size; i++)
+		if (devices >> i & 1)
+			length += (size_t)snprintf(ret_text + length, size - length, "%s%zu", length ? between : "", i);
+}
+
 static void server_ended(struct node *node, struct source *source, uint32_t events);
 
-struct server *mps_add_server(const struct node *node, size_t device, uid_t uid)
+struct server *mps_add_server(const struct node *node, uint64_t devices, uid_t uid)
 {
 	struct server *server = calloc(1, sizeof *server);
+	bool is_one = (devices & (devices - 1)) == 0;
+	char list[80];
 
 	if (!server)
 		return NULL;
-	*server = (struct server){.source = {-1, server_ended}, .next = servers, .device = device, .uid = uid};
-	snprintf(server->pipe, sizeof server->pipe, "%s/mps/%zu-%u/pipe", node->runtime_dir, device, (unsigned int)uid);
+	*server = (struct server){.source = {-1, server_ended}, .next = servers, .devices = devices, .uid = uid};
+	list_devices(devices, ", ", list, sizeof list);
+	snprintf(server->title, sizeof server->title, "GPU%s %s", is_one ? "" : "s", list);
+	list_devices(devices, "+", list, sizeof list);
+	snprintf(server->directory, sizeof server->directory, "mps/%s-%u", list, (unsigned int)uid);
+	snprintf(server->pipe, sizeof server->pipe, "%s/%s/pipe", node->runtime_dir, server->directory);
 	servers = server;
 	return server;
 }
@@ -108,6 +130,15 @@ unsigned int mps_count_clients(const struct node *node, size_t device, uid_t uid
 	return count;
 }
 
+bool mps_has_clients(const struct node *node, const struct server *server)
+{
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		if (vgpu->terms.is_mps && server->devices >> vgpu->device & 1 && vgpu->owner == server->uid &&
+		    !vgpu->job_gpus && mps_count_programs(vgpu))
+			return true; // a job that lacks GPUs has no programs yet, and may get another server
+	return false;
+}
+
 // ---- starting ------------------------------------------------------------------------------------------
 
 // Makes a directory of MPS: one that only the user of `server` may enter, or, if `server` is NULL, one that all users
@@ -125,13 +156,12 @@ static int make_directory(const struct node *node, const char *path, const struc
 static int make_directories(const struct node *node, const struct server *server)
 {
 	char path[4][PATH_MAX];
-	unsigned int uid = server->uid;
 	int r = 0;
 
 	path_format(node, path[0], "mps");
-	path_format(node, path[1], "mps/%zu-%u", server->device, uid);
-	path_format(node, path[2], "mps/%zu-%u/pipe", server->device, uid);
-	path_format(node, path[3], "mps/%zu-%u/log", server->device, uid);
+	path_format(node, path[1], "%s", server->directory);
+	path_format(node, path[2], "%s/pipe", server->directory);
+	path_format(node, path[3], "%s/log", server->directory);
 	for (int i = 0; i < 4 && r == 0; i++)
 		r = make_directory(node, path[i], i < 2 ? NULL : server);
 	return r;
@@ -164,18 +194,32 @@ static void exec_control(const char *program, char *const *environment, const st
 	_exit(127);
 }
 
+// Writes CUDA_VISIBLE_DEVICES with the UUIDs of the server's GPUs.
+static void list_uuids(const struct node *node, const struct server *server, char *ret_text, size_t size)
+{
+	size_t length = (size_t)snprintf(ret_text, size, "CUDA_VISIBLE_DEVICES=");
+	const char *between = "";
+
+	for (size_t i = 0; i < VG_SYSTEM_DEVICES && length < size; i++) {
+		if (!(server->devices >> i & 1))
+			continue;
+		length += (size_t)snprintf(ret_text + length, size - length, "%s%s", between,
+					   vg_system_device(node->system, i)->uuid_text);
+		between = ",";
+	}
+}
+
 // Starts the control daemon, and returns its pid. It gets an environment of its own, since its user must not see the
 // environment of root's daemon.
 static pid_t fork_control(const struct node *node, const struct server *server, const char *program,
 			  const struct identity *identity)
 {
-	char pipe[PATH_MAX + 32], log[PATH_MAX + 32], visible[96];
+	char pipe[PATH_MAX + 32], log[PATH_MAX + 32], visible[32 + VG_SYSTEM_DEVICES * 48];
 	char *environment[] = {pipe, log, visible, (char *)"PATH=/usr/bin:/bin", (char *)"HOME=/", NULL};
 
 	snprintf(pipe, sizeof pipe, "CUDA_MPS_PIPE_DIRECTORY=%s", server->pipe);
 	snprintf(log, sizeof log, "CUDA_MPS_LOG_DIRECTORY=%.*slog", (int)(strlen(server->pipe) - 4), server->pipe);
-	snprintf(visible, sizeof visible, "CUDA_VISIBLE_DEVICES=%s",
-		 vg_system_device(node->system, server->device)->uuid_text);
+	list_uuids(node, server, visible, sizeof visible);
 	pid_t pid = fork();
 	if (pid == 0)
 		exec_control(program, environment, identity);
@@ -190,7 +234,7 @@ static void write_pid(const struct node *node, const struct server *server)
 
 	if (vg_process_start_time(server->pid, &start_time) < 0)
 		return;
-	path_format(node, path, "mps/%zu-%u/control.pid", server->device, (unsigned int)server->uid);
+	path_format(node, path, "%s/control.pid", server->directory);
 	snprintf(text, sizeof text, "%d %llu\n", (int)server->pid, (unsigned long long)start_time);
 	int r = path_write(path, text, 0600);
 	if (r < 0)
@@ -237,15 +281,14 @@ static int start_server(struct node *node, struct server *server, const struct i
 	server->started_ns = vg_clock_monotonic_ns();
 	source_watch(node, &server->source, EPOLLIN);
 	write_pid(node, server);
-	say("started the MPS control daemon %d of GPU %zu for user %u", (int)pid, server->device,
-	    (unsigned int)server->uid);
+	say("started the MPS control daemon %d of %s for user %u", (int)pid, server->title, (unsigned int)server->uid);
 	return 0;
 }
 
 static void report_failure(struct node *node, struct server *server, int error)
 {
 	delay_start(server, vg_clock_monotonic_ns());
-	say("the MPS control daemon of GPU %zu cannot be started: %s", server->device, strerror(-error));
+	say("the MPS control daemon of %s cannot be started: %s", server->title, strerror(-error));
 	node->must_retry = true;
 }
 
@@ -317,8 +360,8 @@ static void server_ended(struct node *node, struct source *source, uint32_t even
 		server->next_start_ns = 0;
 	} else {
 		delay_start(server, vg_clock_monotonic_ns());
-		say("the MPS control daemon %d of GPU %zu has ended: programs of its clients get errors",
-		    (int)server->pid, server->device);
+		say("the MPS control daemon %d of %s has ended: programs of its clients get errors", (int)server->pid,
+		    server->title);
 	}
 	server->pid = 0;
 	server->listens = server->was_ended = false;
@@ -347,26 +390,46 @@ static void end_server(struct server *server)
 	send_signal(server, SIGTERM);
 }
 
+void mps_free_server(struct node *node, struct server *server)
+{
+	struct server **link = &servers;
+
+	while (*link != server)
+		link = &(*link)->next;
+	*link = server->next;
+	source_close(node, &server->source);
+	free(server);
+}
+
+bool mps_retire_server(struct node *node, struct server *server)
+{
+	server->needed_ns = 0; // so that it is not started again
+	end_server(server);
+	if (server->source.fd >= 0 || server->is_looked_up)
+		return false;
+	mps_free_server(node, server);
+	return true;
+}
+
 // ---- the regular check of each server -------------------------------------------------------------------
 
-// Returns whether the control daemon listens. Its files belong to the user, so the daemon only checks that they exist.
-static bool is_listening(const struct node *node, const struct server *server)
+bool mps_is_listening(const struct node *node, const struct server *server)
 {
 	char path[PATH_MAX];
 	struct stat status;
 
-	path_format(node, path, "mps/%zu-%u/pipe/control", server->device, (unsigned int)server->uid);
+	path_format(node, path, "%s/pipe/control", server->directory);
 	return lstat(path, &status) == 0;
 }
 
 static void check_start(struct node *node, struct server *server, uint64_t now, uint64_t *deadline)
 {
-	if (is_listening(node, server)) {
+	if (mps_is_listening(node, server)) {
 		server->listens = true;
 		node->must_retry = true;
 	} else if (now - server->started_ns >= START_MS * 1000000ull) {
-		say("the MPS control daemon %d of GPU %zu does not listen within %d s: it is ended", (int)server->pid,
-		    server->device, START_MS / 1000);
+		say("the MPS control daemon %d of %s does not listen within %d s: it is ended", (int)server->pid,
+		    server->title, START_MS / 1000);
 		send_signal(server, SIGKILL);
 	} else {
 		deadline_lower(deadline, now + LOOK_MS * 1000000ull);
@@ -388,7 +451,7 @@ static void start_needed(struct node *node, struct server *server, uint64_t now,
 
 static void check_server(struct node *node, struct server *server, uint64_t now, uint64_t *deadline)
 {
-	if (mps_count_clients(node, server->device, server->uid))
+	if (mps_has_clients(node, server))
 		server->needed_ns = now;
 	bool is_needed = server->needed_ns && now < server->needed_ns + LINGER_MS * 1000000ull;
 	bool runs = server->source.fd >= 0;
@@ -445,48 +508,13 @@ const char *mps_problem(const struct vgpu *vgpu)
 				      : "its MPS server has ended: start its programs again";
 }
 
-// ---- start and end of this daemon -----------------------------------------------------------------------
-
-static void adopt_server(struct node *node, struct server *server)
-{
-	unsigned long long start_time;
-	char path[PATH_MAX], text[64];
-	int pid;
-
-	path_format(node, path, "mps/%zu-%u/control.pid", server->device, (unsigned int)server->uid);
-	if (vg_file_read(path, text, sizeof text) < 0 || sscanf(text, "%d %llu", &pid, &start_time) != 2)
-		return;
-	int fd = process_open(pid, start_time);
-	if (fd < 0)
-		return;
-	server->source.fd = fd;
-	server->pid = pid;
-	server->is_adopted = true;
-	server->started_ns = vg_clock_monotonic_ns();
-	server->needed_ns = server->started_ns;
-	server->listens = is_listening(node, server);
-	source_watch(node, &server->source, EPOLLIN);
-}
-
-void mps_adopt(struct node *node)
-{
-	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
-		if (!vgpu->terms.is_mps || mps_find_server(vgpu->device, vgpu->owner))
-			continue;
-		struct server *server = mps_add_server(node, vgpu->device, vgpu->owner);
-		if (server)
-			adopt_server(node, server);
-	}
-}
+// ---- the end of this daemon -----------------------------------------------------------------------------
 
 void mps_end(struct node *node)
 {
 	while (servers) {
-		struct server *server = servers;
-		servers = server->next;
-		if (!mps_count_clients(node, server->device, server->uid))
-			end_server(server);
-		source_close(node, &server->source);
-		free(server);
+		if (!mps_has_clients(node, servers))
+			end_server(servers);
+		mps_free_server(node, servers);
 	}
 }

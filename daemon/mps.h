@@ -1,5 +1,6 @@
 // Runs NVIDIA's MPS for vGPUs with the sharing mode mps. For each GPU and user, this daemon starts, watches and ends a
-// control daemon (nvidia-cuda-mps-control -f). The control daemon runs as that user, in directories that no other user
+// control daemon (nvidia-cuda-mps-control -f). The GPUs of a job get one for all of them, since a program can be a
+// client of one server only. The control daemon runs as that user, in directories that no other user
 // may open. Main thread only.
 #pragma once
 #include <jansson.h>
@@ -12,8 +13,8 @@ json_t *mps_admit(const struct vgpu *vgpu);
 // programs of another mode run on the GPU, or its MPS server has too many clients.
 json_t *mps_check(const struct node *node, const struct vgpu *vgpu);
 // Checks as mps_check() does. In the mode mps, also requests the start of the control daemon. *ret_ready is false if
-// the request must wait until the control daemon listens.
-json_t *mps_enter(const struct node *node, const struct vgpu *vgpu, bool *ret_ready);
+// the request must wait until the control daemon listens. For a vGPU of a job that lacks further GPUs, only checks.
+json_t *mps_enter(struct node *node, const struct vgpu *vgpu, bool *ret_ready);
 // Returns CUDA_MPS_PIPE_DIRECTORY for the vGPU's programs; NULL: the vGPU has the mode time.
 const char *mps_pipe_directory(const struct vgpu *vgpu);
 // Returns why programs of the vGPU cannot use MPS now, as the end of a sentence; NULL: they can.

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "daemon/answer.h"
+#include "daemon/job.h"
 #include "daemon/mps_server.h"
 
 #include <string.h>
@@ -36,12 +37,52 @@ static json_t *refuse_mixture(const struct node *node, const struct vgpu *vgpu)
 	return NULL;
 }
 
+// Returns the GPUs that the server of the vGPU's programs must have, as bits.
+static uint64_t find_devices(const struct node *node, const struct vgpu *vgpu)
+{
+	return UINT64_C(1) << vgpu->device | job_list_devices(node, vgpu);
+}
+
+static const char *find_user_of(const struct node *node, const struct server *server)
+{
+	const struct vgpu *vgpu = node->vgpus;
+
+	while (vgpu->owner != server->uid || !vgpu->terms.is_mps || !(server->devices >> vgpu->device & 1) ||
+	       vgpu->job_gpus || !mps_count_programs(vgpu))
+		vgpu = vgpu->next;
+	return vgpu->name;
+}
+
+// Refuses a vGPU of a job on a GPU if a server that lacks other GPUs of the job has programs there: a program is a
+// client of one server.
+static json_t *refuse_servers(const struct node *node, const struct vgpu *vgpu)
+{
+	uint64_t devices = find_devices(node, vgpu);
+	unsigned int count = (unsigned int)__builtin_popcountll(devices);
+	const struct server *server = NULL;
+
+	if (vgpu->job_gpus > count)
+		count = vgpu->job_gpus;
+	while ((server = mps_next_server(server, devices, vgpu->owner))) {
+		bool suits = (server->devices & devices) == devices &&
+			     (unsigned int)__builtin_popcountll(server->devices) >= count;
+		if (suits || !mps_has_clients(node, server))
+			continue;
+		return refuse("busy",
+			      "GPU %zu: vGPU %s is one of a job with %u GPUs, which needs an MPS server for all of "
+			      "them, but programs (vGPU %s) use a server for %s only: wait until they have ended, "
+			      "start the job before them, or use other GPUs or --mode time",
+			      vgpu->device, vgpu->name, count, find_user_of(node, server), server->title);
+	}
+	return NULL;
+}
+
 static json_t *refuse_ended(const struct server *server, uint64_t now)
 {
 	return refuse("busy",
-		      "GPU %zu: its MPS control daemon has ended %u time%s in a row; the next start is in %.1f s: try "
+		      "%s: its MPS control daemon has ended %u time%s in a row; the next start is in %.1f s: try "
 		      "again then, and see its log in %.*slog",
-		      server->device, server->failures, server->failures == 1 ? "" : "s",
+		      server->title, server->failures, server->failures == 1 ? "" : "s",
 		      (double)(server->next_start_ns - now) / 1e9, (int)(strlen(server->pipe) - 4), server->pipe);
 }
 
@@ -53,26 +94,55 @@ json_t *mps_check(const struct node *node, const struct vgpu *vgpu)
 
 	if (refusal || !vgpu->terms.is_mps || (refusal = mps_admit(vgpu)))
 		return refusal;
+	if ((refusal = refuse_servers(node, vgpu)))
+		return refusal;
 	unsigned int clients = mps_count_clients(node, vgpu->device, vgpu->owner);
 	if (clients >= CLIENTS - RESERVE)
-		return refuse("limit",
-			      "GPU %zu: %u programs run there in the mode mps, and a server has at most %d clients, of "
-			      "which %d are kept for processes that they start: wait until some have ended, or choose "
-			      "another GPU",
-			      vgpu->device, clients, CLIENTS, RESERVE);
+		return refuse(
+			"limit",
+			"GPU %zu: %u programs run there in the mode mps, and a server has at most %d clients on a GPU, "
+			"of which %d are kept for processes that they start: wait until some have ended, or choose "
+			"another GPU",
+			vgpu->device, clients, CLIENTS, RESERVE);
 	return server && server->source.fd < 0 && now < server->next_start_ns ? refuse_ended(server, now) : NULL;
 }
 
-json_t *mps_enter(const struct node *node, const struct vgpu *vgpu, bool *ret_ready)
+// Finds the record of the server for the GPUs, or adds one. If a server for other GPUs must end before, sets *ret_ready
+// to false, and returns NULL. NULL and true: there is no memory.
+static struct server *provide_server(struct node *node, uint64_t devices, uid_t uid, bool *ret_ready)
+{
+	struct server *server = mps_next_server(NULL, devices, uid), *next;
+
+	*ret_ready = true;
+	for (; server; server = next) {
+		bool runs = server->source.fd >= 0 && !server->was_ended;
+		next = mps_next_server(server, devices, uid);
+		if (server->devices == devices)
+			return server;
+		if ((server->devices & devices) == devices &&
+		    (runs || server->is_looked_up || mps_has_clients(node, server)))
+			return server;
+		if (!mps_retire_server(node, server))
+			*ret_ready = false;
+	}
+	return *ret_ready ? mps_add_server(node, devices, uid) : NULL;
+}
+
+json_t *mps_enter(struct node *node, const struct vgpu *vgpu, bool *ret_ready)
 {
 	json_t *refusal = mps_check(node, vgpu);
 
 	*ret_ready = true;
 	if (refusal || !vgpu->terms.is_mps)
 		return refusal;
-	struct server *server = mps_find_server(vgpu->device, vgpu->owner);
-	if (!server)
-		server = mps_add_server(node, vgpu->device, vgpu->owner);
+	if (vgpu->job_gpus && vgpu->ledger)
+		return refuse("busy", "vGPU %s is one of job %s, which has not entered all of its GPUs yet: try again",
+			      vgpu->name, vgpu->job);
+	if (!job_is_complete(node, vgpu))
+		return NULL;
+	struct server *server = provide_server(node, find_devices(node, vgpu), vgpu->owner, ret_ready);
+	if (!server && !*ret_ready)
+		return NULL;
 	if (!server)
 		return refuse("system", "no memory for the MPS control daemon of GPU %zu", vgpu->device);
 	server->needed_ns = vg_clock_monotonic_ns(); // mps_keep() then starts the control daemon

@@ -2,11 +2,12 @@
 #pragma once
 #include "daemon/node.h"
 
-// The MPS control daemon of one GPU and one user.
+// The MPS control daemon of one user for one GPU, or for several that a job uses. A GPU is in one record of a user at
+// most.
 struct server {
 	struct source source; // pidfd of the control daemon; -1: it does not run
 	struct server *next;
-	size_t device;
+	uint64_t devices; // the GPUs of the server, as bits
 	uid_t uid;
 	pid_t pid;
 	bool listens;
@@ -15,13 +16,26 @@ struct server {
 	bool is_adopted;   // an earlier daemon started the control daemon
 	uint64_t started_ns, needed_ns, next_start_ns;
 	unsigned int failures; // number of failures in a row
+	char title[96];	       // "GPU 0", or "GPUs 0, 1"
+	char directory[96];    // its directory in the daemon's runtime directory
 	char pipe[PATH_MAX];   // the directory through which the control daemon's clients connect
 };
 
-// Returns the control daemon's record; NULL: none was needed yet.
+// Returns the record of the control daemon that serves the GPU; NULL: none was needed yet.
 struct server *mps_find_server(size_t device, uid_t uid);
+// Returns a record of the user with one of the GPUs at least, after `previous` (NULL: the first); NULL: no further one.
+struct server *mps_next_server(const struct server *previous, uint64_t devices, uid_t uid);
 // Adds the record of a control daemon. Returns NULL if there is no memory.
-struct server *mps_add_server(const struct node *node, size_t device, uid_t uid);
+struct server *mps_add_server(const struct node *node, uint64_t devices, uid_t uid);
+// Ends a control daemon without clients so that others can serve its GPUs. Returns false if it still runs. Otherwise
+// its record is freed.
+bool mps_retire_server(struct node *node, struct server *server);
+// Frees the record. Its control daemon must not run, or goes on without this daemon.
+void mps_free_server(struct node *node, struct server *server);
+// Returns whether the control daemon listens. Its files belong to the user, so the daemon only checks that they exist.
+bool mps_is_listening(const struct node *node, const struct server *server);
+// Returns whether programs use the server, or will when its control daemon runs.
+bool mps_has_clients(const struct node *node, const struct server *server);
 unsigned int mps_count_programs(const struct vgpu *vgpu);
 // Counts the programs of the user on the GPU in the mode mps.
 unsigned int mps_count_clients(const struct node *node, size_t device, uid_t uid);

@@ -117,6 +117,7 @@ struct vgpu {
 	struct vgpu *next;
 	char name[VG_LEDGER_NAME];
 	char job[VG_LEDGER_NAME];    // the job that has this vGPU and others on other GPUs (job.h); "": none
+	unsigned int job_gpus;	     // how many GPUs the job asked for; 0: it has them all, or the number is unknown
 	char path[PATH_MAX];	     // path of the ledger for tenants; the daemon itself uses registry_path()
 	size_t device;		     // the GPU's index in the system's list
 	uint64_t memory;	     // the vGPU's limit; this much memory is reserved on the device

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/parts.h"
 #include "daemon/admission.h"
+#include "daemon/job.h"
 #include "daemon/journal.h"
 #include "daemon/launcher.h"
 #include "daemon/allowance.h"
@@ -190,6 +191,7 @@ static json_t *create_vgpu(const struct request *request, bool is_ephemeral, str
 	wanted.created = (double)vg_clock_realtime_ns() / 1e9;
 	int r = vgpu_add(request->node, &wanted, ret_vgpu);
 	if (r == 0) {
+		job_note_complete(request->node, *ret_vgpu);
 		note_creation(request, *ret_vgpu);
 		return NULL;
 	}
@@ -322,7 +324,7 @@ json_t *answer_enter(const struct request *request)
 			  vg_system_device(node->system, vgpu->device)->uuid_text, "memory", (json_int_t)vgpu->memory);
 	json_object_set_new(answer, "device", json_integer((json_int_t)vgpu->device));
 	options_write_terms(answer, &vgpu->terms);
-	if (vgpu->terms.is_mps)
+	if (vgpu->terms.is_mps && !vgpu->job_gpus) // a job's programs start when it has all of its GPUs
 		json_object_set_new(answer, "mps_pipe", json_string(mps_pipe_directory(vgpu)));
 	if (*vg_simulation_wanted()) { // tell the client, so that the tenant finds the same simulated GPU
 		json_object_set_new(answer, "simulate", json_string(vg_simulation_wanted()));

@@ -1,5 +1,6 @@
 // Chooses the GPU of a new vGPU: the one that the request names, or the best of those that it allows.
 #include "daemon/admission.h"
+#include "daemon/job.h"
 #include "daemon/mps.h"
 #include "daemon/request_parts.h"
 
@@ -109,12 +110,58 @@ static json_t *set_device(const struct request *request, size_t device, struct v
 {
 	wanted->device = device;
 	json_t *refusal = read_modes(request, wanted);
-	if (!refusal && *wanted->job && wanted->terms.is_mps)
-		refusal = refuse("invalid",
-				 "job %s: a job with several GPUs cannot use mode mps, because the daemon "
-				 "starts a server for each GPU: use --mode time",
-				 wanted->job);
 	return refusal ? refusal : read_memory_or_part(request, wanted);
+}
+
+// Returns the first vGPU of the new vGPU's job; NULL: there is none yet.
+static const struct vgpu *find_of_job(const struct node *node, const struct vgpu *wanted)
+{
+	const struct vgpu *vgpu = node->vgpus;
+
+	while (vgpu && !job_is_same(wanted, vgpu))
+		vgpu = vgpu->next;
+	return vgpu;
+}
+
+static json_t *refuse_modes(const struct vgpu *wanted, const struct vgpu *first, const size_t devices[2])
+{
+	if (first)
+		return refuse("invalid",
+			      "job %s: its vGPU on GPU %zu has the mode %s, and the settings give the mode %s to all "
+			      "other GPUs that it may use: all GPUs of a job have one mode; choose it with --mode",
+			      wanted->job, first->device, first->terms.is_mps ? "mps" : "time",
+			      first->terms.is_mps ? "time" : "mps");
+	return refuse("invalid",
+		      "job %s: of the GPUs that it may use, the settings give the mode time to %zu and the mode mps to "
+		      "%zu, and all %u GPUs of a job have one mode: choose it with --mode, or other GPUs with --device",
+		      wanted->job, devices[0], devices[1], wanted->job_gpus);
+}
+
+// Marks GPUs as not allowed if their mode is not that of the new vGPU's job, or too few GPUs have it. Returns NULL, or
+// a refusal if no GPU is left.
+static json_t *exclude_modes(const struct request *request, struct vgpu *wanted, bool allowed[VG_SYSTEM_DEVICES])
+{
+	const struct vgpu *first = find_of_job(request->node, wanted);
+	size_t devices[2] = {0}; // how many GPUs have the modes time and mps
+	bool is_mps[VG_SYSTEM_DEVICES] = {false}, fits[2];
+	json_t *refusal;
+
+	for (size_t i = 0; i < VG_SYSTEM_DEVICES; i++) {
+		wanted->device = i;
+		if (allowed[i] && (refusal = read_modes(request, wanted)))
+			return refusal;
+		is_mps[i] = wanted->terms.is_mps;
+		devices[is_mps[i]] += allowed[i];
+	}
+	for (int mode = 0; mode < 2; mode++)
+		fits[mode] = first ? first->terms.is_mps == mode : devices[mode] >= wanted->job_gpus;
+	if (!first && devices[0] + devices[1] < wanted->job_gpus) // exclude_job() refuses a later vGPU
+		return NULL;
+	if ((!fits[0] || !devices[0]) && (!fits[1] || !devices[1]))
+		return refuse_modes(wanted, first, devices);
+	for (size_t i = 0; i < VG_SYSTEM_DEVICES; i++)
+		allowed[i] = allowed[i] && fits[is_mps[i]];
+	return NULL;
 }
 
 struct rating {
@@ -202,6 +249,8 @@ json_t *read_device(const struct request *request, struct vgpu *wanted)
 
 	if (!refusal)
 		refusal = exclude_job(request, wanted, allowed);
+	if (!refusal && *wanted->job)
+		refusal = exclude_modes(request, wanted, allowed);
 	for (size_t i = 0; !refusal && i < vg_system_device_count(request->node->system); i++) {
 		if (!allowed[i])
 			continue;
@@ -214,6 +263,9 @@ json_t *read_device(const struct request *request, struct vgpu *wanted)
 	}
 	if (!refusal)
 		refusal = set_device(request, device, wanted);
+	if (!refusal && *wanted->job && wanted->terms.is_mps && !wanted->job_gpus)
+		refusal = refuse("invalid", "job %s: in the mode mps, \"job_gpus\" must be the number of its GPUs",
+				 wanted->job);
 	if (!refusal)
 		refusal = refuse_drained(request, device);
 	return refusal ? refusal : refuse_queued(request, device);

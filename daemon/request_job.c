@@ -2,9 +2,25 @@
 #include "daemon/job.h"
 #include "daemon/registry.h"
 #include "daemon/request_parts.h"
+#include "turn/gang.h"
 
 #include <stdio.h>
 #include <string.h>
+
+// Reads "job_gpus", the number of GPUs that the job asks for. It may be missing in the mode time.
+static json_t *read_job_gpus(const struct request *request, struct vgpu *wanted)
+{
+	const json_t *value = json_object_get(request->object, "job_gpus");
+	json_int_t gpus = json_integer_value(value);
+
+	if (!value || json_is_null(value))
+		return NULL;
+	if (!json_is_integer(value) || gpus < 2 || gpus > TURN_PARTS)
+		return refuse("invalid", "\"job_gpus\" must be the number of GPUs of the job, from 2 to %d",
+			      TURN_PARTS);
+	wanted->job_gpus = (unsigned int)gpus;
+	return NULL;
+}
 
 json_t *read_job(const struct request *request, struct vgpu *wanted)
 {
@@ -28,7 +44,7 @@ json_t *read_job(const struct request *request, struct vgpu *wanted)
 			      "--class",
 			      name);
 	snprintf(wanted->job, sizeof wanted->job, "%s", name);
-	return NULL;
+	return read_job_gpus(request, wanted);
 }
 
 json_t *exclude_job(const struct request *request, const struct vgpu *wanted, bool allowed[VG_SYSTEM_DEVICES])

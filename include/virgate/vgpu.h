@@ -262,7 +262,7 @@ struct vg_vgpu_options {
 	/* vg_vgpu_enter(): number of GPUs, at most VG_GPUS_MOST; 0 and 1: one. With more, the program is a job: it
 	 * gets a vGPU with these options on each of so many GPUs, named `name` with ".0", ".1" and so on. `device` may
 	 * then be a list of GPUs to choose from, with commas. A job can be neither evictable nor of the latency class,
-	 * has mode VG_MODE_TIME, and does not wait. */
+	 * and does not wait. Its GPUs have one mode. */
 	unsigned gpus;
 };
 

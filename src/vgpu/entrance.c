@@ -61,6 +61,17 @@ static const char *reply_text(const struct vg_entrance *entrance, unsigned index
 	return json_string_value(json_object_get(entrance->replies[index], key));
 }
 
+// Returns the directory of the MPS server. Of a job's replies, only that of the last entered vGPU has it. NULL: the
+// programs do not use MPS.
+static const char *find_mps_pipe(const struct vg_entrance *entrance)
+{
+	const char *pipe = NULL;
+
+	for (unsigned i = 0; i < entrance->count && !pipe; i++)
+		pipe = reply_text(entrance, i, "mps_pipe");
+	return pipe;
+}
+
 // Joins the texts that all replies have under `key`, with `between` between them. Returns NULL if a reply has no such
 // text, or if there is no memory.
 static char *join_texts(const struct vg_entrance *entrance, const char *key, const char *between)
@@ -85,7 +96,7 @@ static enum vg_status read_reply(struct vg_entrance *entrance)
 	entrance->ledger = reply_text(entrance, 0, "ledger");
 	entrance->ledgers = join_texts(entrance, "ledger", ":");
 	entrance->uuids = join_texts(entrance, "uuid", ",");
-	entrance->mps_pipe = reply_text(entrance, 0, "mps_pipe");
+	entrance->mps_pipe = find_mps_pipe(entrance);
 	entrance->simulate = reply_text(entrance, 0, "simulate");
 	entrance->simulate_dir = reply_text(entrance, 0, "simulate_dir");
 	entrance->memory = (uint64_t)json_integer_value(memory);

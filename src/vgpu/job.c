@@ -21,10 +21,6 @@ static enum vg_status check_job(const struct vg_vgpu_options *options)
 			VG_INVALID, 0,
 			"a job with several GPUs cannot be evictable, because its memory would have to leave all "
 			"GPUs at once: leave out `evictable`");
-	if (options->mode == VG_MODE_MPS)
-		return vg_fail(VG_INVALID, 0,
-			       "a job with several GPUs cannot use mode mps, because each GPU has a server of its own: "
-			       "use mode time");
 	if (options->scheduling_class != VG_CLASS_BATCH)
 		return vg_fail(VG_INVALID, 0, "a job with several GPUs cannot be of the latency class: use batch");
 	return VG_OK;

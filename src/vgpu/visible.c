@@ -251,9 +251,10 @@ static enum vg_status check_all_named(const struct visible *visible, const json_
 }
 
 // Adds the members of the request that make the vGPU one of a job. Takes over the reference to `devices`.
-static void add_job(json_t *request, const char *job, json_t *devices)
+static void add_job(json_t *request, const char *job, unsigned gpus, json_t *devices)
 {
 	json_object_set_new(request, "job", json_string(job));
+	json_object_set_new(request, "job_gpus", json_integer(gpus));
 	if (devices)
 		json_object_set_new(request, "device", devices);
 }
@@ -281,7 +282,7 @@ enum vg_status vg_visible_request(struct vg_node *node, const char *op, const st
 	}
 	json_t *request = vg_options_request(op, options);
 	if (job)
-		add_job(request, job, devices);
+		add_job(request, job, options->gpus, devices);
 	if (shown)
 		json_object_set_new(request, "device", shown);
 	return vg_node_request(node, request, ret_reply);

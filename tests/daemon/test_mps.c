@@ -1,110 +1,6 @@
 // Tests vGPUs of the mode mps, for which the daemon starts, watches and ends a control daemon of MPS. A script replaces
 // NVIDIA's control daemon.
-#include "daemon_fixture.h"
-
-#include <grp.h>
-#include <sys/prctl.h>
-
-static char control[300];
-
-static bool file_exists(const char *path)
-{
-	return access(path, F_OK) == 0;
-}
-
-static const char *beside_control(const char *name)
-{
-	static char path[330];
-
-	snprintf(path, sizeof path, "%s/%s", directory, name);
-	return path;
-}
-
-static void create_file(const char *name)
-{
-	close(open(beside_control(name), O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
-}
-
-// Starts a daemon that uses the script in place of NVIDIA's control daemon. Files beside the script make it fail.
-static void set_up_mps_node(void)
-{
-	char command[900];
-
-	fresh_node();
-	snprintf(control, sizeof control, "%s/mps-control-standin", directory);
-	snprintf(command, sizeof command, "cp '%s' '%s'", STANDIN, control);
-	CHECK_INT(system(command), 0);
-	setenv("VIRGATE_MPS_CONTROL", control, 1);
-}
-
-// Returns the pid of the control daemon that was started last; `line` gets its pid, uid, GPU and directories.
-static pid_t last_control(char *ret_line, size_t size)
-{
-	char text[8192];
-	ssize_t length = vg_file_read(beside_control("said"), text, sizeof text);
-
-	if (length <= 0)
-		return 0;
-	text[length - 1] = '\0';
-	const char *line = strrchr(text, '\n');
-	snprintf(ret_line, size, "%.900s", line ? line + 1 : text);
-	return (pid_t)atoi(ret_line);
-}
-
-static unsigned int count_starts(void)
-{
-	char text[8192];
-	ssize_t length = vg_file_read(beside_control("said"), text, sizeof text);
-	unsigned int count = 0;
-
-	for (ssize_t i = 0; i < length; i++)
-		count += text[i] == '\n';
-	return count;
-}
-
-static bool is_alive(pid_t pid)
-{
-	return pid > 0 && kill(pid, 0) == 0;
-}
-
-static void await_end(pid_t pid)
-{
-	for (int i = 0; i < 3000 && is_alive(pid); i++)
-		poll(NULL, 0, 10);
-	CHECK(!is_alive(pid));
-}
-
-// Starts a process of the user that enters a vGPU and waits. Returns its pid; `answer` gets the daemon's answer.
-static pid_t enter_as(uid_t uid, const char *fields, char answer[2000])
-{
-	int ready[2];
-
-	CHECK_INT(pipe(ready), 0);
-	pid_t child = fork();
-	if (child == 0) {
-		if (uid != geteuid() && (setgroups(0, NULL) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid)))
-			_exit(1);
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		json_t *reply = ask("{'op':'enter',%s}", fields);
-		char *text = json_dumps(reply, 0);
-		if (!text || write(ready[1], text, strlen(text)) < 0)
-			_exit(1);
-		close(ready[1]);
-		for (;;)
-			pause();
-	}
-	close(ready[1]);
-	ssize_t length = read(ready[0], answer, 1999);
-	close(ready[0]);
-	CHECK(length > 0);
-	answer[length] = '\0';
-	return child;
-}
-
-static pid_t enter_and_stay(const char *fields, char answer[2000])
-{
-	return enter_as(geteuid(), fields, answer);
-}
+#include "mps_fixture.h"
 
 static const char *mode_of(const char *name)
 {
@@ -385,9 +281,9 @@ TEST(number_of_clients_is_limited)
 		launchers[i] = enter_and_stay("'vgpu':'a'", answer);
 		CHECK_CONTAINS(answer, "mps_pipe");
 	}
-	CHECK_REFUSED(
-		ask("{'op':'enter','vgpu':'a'}"), "limit",
-		"44 programs run there in the mode mps, and a server has at most 48 clients, of which 4 are kept");
+	CHECK_REFUSED(ask("{'op':'enter','vgpu':'a'}"), "limit",
+		      "44 programs run there in the mode mps, and a server has at most 48 clients on a GPU, of which 4 "
+		      "are kept");
 	for (int i = 0; i < 44; i++)
 		kill_tenant(launchers[i]);
 }
