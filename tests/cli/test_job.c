@@ -115,7 +115,7 @@ TEST(terms_that_jobs_cannot_have_are_refused)
 	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--class=latency", "true", NULL},
 		      125, "--class latency and --gpus do not go together");
 	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "true", NULL}, 125,
-		      "cannot use mode mps");
+		      "simulated GPUs have no MPS");
 	check_refusal((const char *const[]){"run", "--gpus", "0", "--memory", "1G", "true", NULL}, 125,
 		      "--gpus: \"0\" is not a number of GPUs");
 	check_refusal((const char *const[]){"run", "--gpus", "two", "--memory", "1G", "true", NULL}, 125,

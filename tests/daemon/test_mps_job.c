@@ -142,9 +142,9 @@ TEST(gpus_of_a_job_have_one_mode)
 {
 	set_up_mps_node();
 	start_daemon();
-	CHECK_REFUSED(ask("{'op':'enter','name':'a.0','memory':%llu,'job':'a','job_gpus':2,'device_modes':{'1':'mps'}}",
-			  GIB),
-		      "invalid", "the settings give the mode time to 1 and the mode mps to 1, and all 2 GPUs of a job");
+	CHECK_REFUSED(
+		ask("{'op':'enter','name':'a.0','memory':%llu,'job':'a','job_gpus':2,'device_modes':{'1':'mps'}}", GIB),
+		"invalid", "the settings give the mode time to 1 and the mode mps to 1, and all 2 GPUs of a job");
 	CHECK_REFUSED(ask("{'op':'enter','name':'a.0','memory':%llu,'job':'a','mode':'mps'}", GIB), "invalid",
 		      "in the mode mps, \"job_gpus\" must be the number of its GPUs");
 	for (int i = 0; i < 4; i++)

@@ -1,0 +1,177 @@
+// Checks jobs with several GPUs in the mode mps. The simulated GPUs have MPS; a script stands in for its control daemon.
+#include "live_node.h"
+
+// Starts the node with two GPUs whose programs are clients of MPS.
+static void start_mps_node(void)
+{
+	char command[700], control[300];
+
+	node_start();
+	snprintf(control, sizeof control, "%s/mps-control-standin", fixture.directory);
+	snprintf(command, sizeof command, "cp '%s' '%s'", STANDIN, control);
+	CHECK_INT(system(command), 0);
+	setenv("VIRGATE_MPS_CONTROL", control, 1);
+	setenv("VIRGATE_SIM", "devices=2,memory=4G,slice=2150us,sms=2,mps=1", 1);
+	unsetenv("VIRGATE_SIM_COST");
+}
+
+// Returns how many control daemons were started.
+static int count_starts(void)
+{
+	char text[4096];
+	int count = 0;
+
+	read_file("said", text, sizeof text);
+	for (const char *at = text; (at = strchr(at, '\n')); at++)
+		count++;
+	return count;
+}
+
+static json_t *find_listed(const json_t *listing, const char *name)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(listing, "vgpus"), i, one)
+		if (strcmp(json_string_value(json_object_get(one, "name")), name) == 0)
+			return one;
+	return NULL;
+}
+
+// Waits until the vGPU is listed with this many bytes charged.
+static void await_charge(const char *name, long long bytes)
+{
+	long long charged = -1;
+
+	for (int tries = 0; tries < 600; tries++) {
+		json_t *listing = read_listing(WORDS("ps", "--json"));
+		json_t *one = find_listed(listing, name);
+		charged = one ? (long long)json_integer_value(json_object_get(one, "charged")) : -1;
+		bool is_mps = one && strcmp(json_string_value(json_object_get(one, "mode")), "mps") == 0;
+		json_decref(listing);
+		if (charged == bytes && is_mps)
+			return;
+		usleep(50000);
+	}
+	FAIL("vGPU %s: %lld bytes are charged, not %lld, or its mode is not mps", name, charged, bytes);
+}
+
+enum { CONTEXT_MIB = 16, BLOCK_MIB = 64 };
+
+TEST(each_gpu_has_its_own_quota)
+{
+	start_mps_node();
+	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "--name", "train", JOB_USER), 0);
+	CHECK_CONTAINS(result.out, "device 0: total 1024 MiB, got 15 blocks, free 1008 MiB\n");
+	CHECK_CONTAINS(result.out, "device 1: total 1024 MiB, got 15 blocks, free 1008 MiB\n");
+	CHECK_CONTAINS(result.err, "vGPU train.0: asked 64.0 MiB");
+	CHECK_INT(count_starts(), 1);
+}
+
+TEST(programs_of_a_job_know_one_directory)
+{
+	char uuids[2][48], wanted[300], directory[300];
+
+	start_mps_node();
+	node_read_uuids(uuids);
+	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "sh", "-c",
+			      "echo $CUDA_MPS_PIPE_DIRECTORY $CUDA_VISIBLE_DEVICES; "
+			      "test -e $CUDA_MPS_PIPE_DIRECTORY/control && echo listens"),
+		  0);
+	snprintf(wanted, sizeof wanted, "/mps/0+1-%u/pipe %s,%s\nlistens\n", (unsigned int)getuid(), uuids[0],
+		 uuids[1]);
+	CHECK_CONTAINS(result.out, wanted);
+	// The control daemon has the same GPUs.
+	read_file("said", directory, sizeof directory);
+	snprintf(wanted, sizeof wanted, " %s,%s ", uuids[0], uuids[1]);
+	CHECK_CONTAINS(directory, wanted);
+}
+
+TEST(two_jobs_and_a_program_share_a_server)
+{
+	const long long charge = (CONTEXT_MIB + 15ll * BLOCK_MIB) << 20;
+
+	start_mps_node();
+	start_in_background(
+		WORDS("run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "--name", "a", JOB_USER, "hold"));
+	await_charge("a.0", charge);
+	await_charge("a.1", charge);
+	start_in_background(
+		WORDS("run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "--name", "b", JOB_USER, "hold"));
+	await_charge("b.0", charge);
+	await_charge("b.1", charge);
+	// A program on one of the GPUs, in a vGPU of its own.
+	CHECK_INT(VIRGATE_RUN("run", "--device", "1", "--memory", "512M", "--mode", "mps", "--name", "c", JOB_USER), 0);
+	CHECK_CONTAINS(result.out, "devices: 1\ndevice 0: total 512 MiB, got 7 blocks, free 496 MiB\n");
+	await_charge("a.1", charge);
+	CHECK_INT(count_starts(), 1);
+	check_refusal((const char *const[]){"run", "--device", "1", "--memory", "512M", "true", NULL}, 125,
+		      "a GPU has one mode at a time");
+}
+
+// Reads the turns of a vGPU from a listing; -1: it has none.
+static long long read_turns(const json_t *listing, const char *name)
+{
+	const json_t *turns = json_object_get(find_listed(listing, name), "turns");
+
+	return json_is_object(turns) ? (long long)json_integer_value(json_object_get(turns, "turns")) : -1;
+}
+
+TEST(jobs_have_their_turns_on_all_gpus_together)
+{
+	start_mps_node();
+	setenv("VIRGATE_SIM_COST", "kernel=500us", 1);
+	for (int i = 0; i < 2; i++)
+		start_in_background(WORDS("run", "--gpus", "2", "--memory", "1G", "--share", "50", "--mode", "mps",
+					  "--name", i ? "b" : "a", JOB_USER, "train", "60"));
+	for (int tries = 0; tries < 600; tries++) {
+		json_t *listing = read_listing(WORDS("ps", "--json"));
+		long long a = read_turns(listing, "a.0"), b = read_turns(listing, "b.0");
+		bool both = read_turns(listing, "a.1") > 20 && read_turns(listing, "b.1") > 20;
+		json_decref(listing);
+		if (a > 20 && b > 20 && both)
+			return;
+		usleep(50000);
+	}
+	FAIL("the jobs did not have 20 turns each on both GPUs");
+}
+
+TEST(gpu_of_the_mode_time_is_refused)
+{
+	char path[300];
+
+	start_mps_node();
+	start_in_background(WORDS("run", "--device", "1", "--memory", "1G", "--name", "t", JOB_USER, "hold"));
+	for (int tries = 0; tries < 600; tries++) {
+		json_t *listing = read_listing(WORDS("ps", "--json"));
+		bool runs = find_listed(listing, "t") != NULL;
+		json_decref(listing);
+		if (runs)
+			break;
+		usleep(50000);
+	}
+	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "true", NULL}, 125,
+		      "has the mode mps, but programs of the mode time run there (vGPU t)");
+	// The settings of two GPUs disagree.
+	snprintf(path, sizeof path, "%s/virgate", fixture.directory);
+	mkdir(path, 0700);
+	snprintf(path, sizeof path, "%s/virgate/virgate.conf", fixture.directory);
+	FILE *file = fopen(path, "w");
+	CHECK(file != NULL);
+	fputs("[device 1]\nsharing = mps\n", file);
+	fclose(file);
+	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "true", NULL}, 125,
+		      "the settings give the mode time to 1 and the mode mps to 1");
+	CHECK_INT(count_starts(), 0);
+}
+
+TEST(inspect_tells_what_a_fault_ends)
+{
+	start_mps_node();
+	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "--name", "a", VIRGATE,
+			      "inspect", "a.0"),
+		  0);
+	CHECK_CONTAINS(result.out, "a fault in one program ends all programs of this mode on all GPUs of the job");
+	CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "--mode", "mps", "--name", "c", VIRGATE, "inspect", "c"), 0);
+	CHECK_CONTAINS(result.out, "a fault in one program ends all programs of this mode on the GPU;");
+}
