@@ -113,7 +113,7 @@ static json_t *set_device(const struct request *request, size_t device, struct v
 	return refusal ? refusal : read_memory_or_part(request, wanted);
 }
 
-// Returns the first vGPU of the new vGPU's job; NULL: there is none yet.
+// Returns the first vGPU of the new vGPU's job; NULL: not found.
 static const struct vgpu *find_of_job(const struct node *node, const struct vgpu *wanted)
 {
 	const struct vgpu *vgpu = node->vgpus;

@@ -1,4 +1,4 @@
-// Checks jobs with several GPUs in the mode mps. The simulated GPUs have MPS; a script stands in for its control daemon.
+// Checks jobs with several GPUs in the mode mps. The simulated GPUs have MPS, and a script replaces its control daemon.
 #include "live_node.h"
 
 // Starts the node with two GPUs whose programs are clients of MPS.
