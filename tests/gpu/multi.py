@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
 """Tests jobs with several GPUs (virgate run --gpus) on a machine with two: quotas on each GPU, NCCL in and between
-processes, and the speed of PyTorch's DistributedDataParallel, alone and beside a second job on the same GPUs.
+processes, and the speed of DistributedDataParallel of PyTorch, alone, beside a second job on the same GPUs, over MPS.
 
 SECONDS is the duration of one training (12), and RUNS how often native and inside are compared (3). MEMORY is the limit
 on each GPU (24G). SIZE is the width of the model's layers (4096)."""
 
+import contextlib
 import os
+import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
 from harness import (HERE, PYTHON, Failure, Skip, Suite, check, inside, kill_group, need_module, need_program,
-                     run_inside, virgate)
+                     run_inside, virgate, wait_for)
 
 WORKER = f"{HERE}/multi_worker.py"
 SECONDS = float(os.environ.get("SECONDS", "12"))
@@ -32,10 +35,10 @@ def count_gpus():
 class Training:
     """A training that runs, and the steps that it has printed."""
 
-    def __init__(self, where=None, seconds=SECONDS, one=False, prefix=None):
+    def __init__(self, where=None, seconds=SECONDS, one=False, prefix=None, variables=None):
         command = prefix or [PYTHON, WORKER, "ddp", "2", str(seconds), SIZE] + (["one"] if one else [])
         self.steps, self.changed, self.hung = [], time.monotonic(), False
-        env = dict(os.environ, NCCL_DEBUG=os.environ.get("NCCL_DEBUG", "WARN"))
+        env = dict(os.environ, NCCL_DEBUG=os.environ.get("NCCL_DEBUG", "WARN"), **(variables or {}))
         self.process = subprocess.Popen(inside(where, command) if where else command, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True, env=env, stdin=subprocess.DEVNULL,
                                         start_new_session=True)
@@ -103,8 +106,8 @@ def run_both(places, seconds):
     return [training.rate(begin, end) for training in both], longest
 
 
-def test_quota():
-    output = run_inside({"gpus": 2, "memory": "4G"}, [PYTHON, WORKER, "quota"]).stdout
+def test_quota(mode="time"):
+    output = run_inside({"gpus": 2, "memory": "4G", "mode": mode}, [PYTHON, WORKER, "quota"]).stdout
     lines = [line.split() for line in output.splitlines() if line.startswith("device")]
     check(len(lines) == 2, f"not two devices: {output}")
     for words in lines:
@@ -194,13 +197,47 @@ def test_job_killed():
     return f"next steps of the other one after {gap:.2f} s"
 
 
+@contextlib.contextmanager
+def native_mps():
+    """Runs a control daemon of MPS without Virgate, and returns the variables of its clients."""
+    with tempfile.TemporaryDirectory(prefix="virgate-multi-") as directory:
+        variables = {"CUDA_MPS_PIPE_DIRECTORY": f"{directory}/pipe", "CUDA_MPS_LOG_DIRECTORY": f"{directory}/log"}
+        for path in variables.values():
+            os.mkdir(path)
+        control = subprocess.Popen(["nvidia-cuda-mps-control", "-f"], env=dict(os.environ, **variables),
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   start_new_session=True)
+        try:
+            wait_for(lambda: os.path.exists(f"{directory}/pipe/control"), 10, "MPS does not start")
+            yield variables
+        finally:
+            kill_group(control)
+            control.wait()
+
+
+def test_mps():
+    """Trains over MPS, natively and in a job. Both ranks of the job are clients of one server. About 40 s."""
+    need_program("nvidia-cuda-mps-control")
+    with native_mps() as variables:
+        native = run_alone(seconds=5, variables=variables)
+    place = {"gpus": 2, "memory": MEMORY, "mode": "mps"}
+    shown = run_inside(place, ["sh", "-c", "ls -d $CUDA_MPS_PIPE_DIRECTORY/control"]).stdout.strip()
+    check(re.search(r"/mps/\d+\+\d+-\d+/pipe/control$", shown), f"no server for two GPUs: {shown}")
+    quota = test_quota("mps")
+    within = run_alone(place, seconds=5)
+    words = f"{quota}; native MPS {native:.2f}, job {within:.2f} steps/s: {100 * within / native:.1f} %"
+    check(within >= 0.95 * native, words)
+    return words
+
+
 def main():
     suite = Suite()
     tests = [("quota on each GPU", test_quota), ("NCCL in one process", test_threads), ("IPC", test_share),
              ("DDP alone", test_speed), ("DDP alone, with a share", test_speed_with_share),
              ("one GPU for each rank", test_launcher_devices), ("torchrun", test_torchrun),
              ("two jobs, native", test_two_native), ("two jobs, 50 and 50", test_two_jobs, 50, 50),
-             ("two jobs, 30 and 70", test_two_jobs, 30, 70), ("a job is killed", test_job_killed)]
+             ("two jobs, 30 and 70", test_two_jobs, 30, 70), ("a job is killed", test_job_killed),
+             ("mps", test_mps)]
     chosen = [one for one in tests if not sys.argv[2:] or any(word in one[0] for word in sys.argv[2:])]
     for name, function, *arguments in chosen:
         suite.test(name, guarded, function, arguments)
