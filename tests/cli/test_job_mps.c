@@ -165,6 +165,44 @@ TEST(gpu_of_the_mode_time_is_refused)
 	CHECK_INT(count_starts(), 0);
 }
 
+// Waits until the output of `virgate ps` has the text.
+static void await_listed(const char *text)
+{
+	for (int tries = 0; tries < 600; tries++) {
+		CHECK_INT(VIRGATE_RUN("ps"), 0);
+		if (strstr(result.out, text))
+			return;
+		usleep(50000);
+	}
+	FAIL("`virgate ps` does not print \"%s\": %s", text, result.out);
+}
+
+TEST(killed_server_is_reported_and_started_again)
+{
+	char text[4096], path[300];
+
+	start_mps_node();
+	start_in_background(
+		WORDS("run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "--name", "a", JOB_USER, "hold"));
+	await_charge("a.1", (CONTEXT_MIB + 15ll * BLOCK_MIB) << 20);
+	snprintf(path, sizeof path, "%s/fails", fixture.directory);
+	close(open(path, O_WRONLY | O_CREAT, 0600)); // the next control daemon ends at once
+	read_file("said", text, sizeof text);
+	CHECK(atoi(text) > 1 && kill(atoi(text), SIGKILL) == 0);
+	await_listed("a.0: its MPS server has ended: start its programs again");
+	await_listed("a.1: its MPS server has ended: start its programs again");
+	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "true", NULL}, 125,
+		      "GPUs 0, 1: its MPS control daemon has ended");
+	unlink(path);
+	for (int tries = 0; tries < 100; tries++) { // a start that still fails is refused, the next one works
+		if (VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "--name", "b", JOB_USER) == 0)
+			break;
+		CHECK_CONTAINS(result.err, "its MPS control daemon has ended");
+		usleep(200000);
+	}
+	CHECK_CONTAINS(result.out, "device 1: total 1024 MiB, got 15 blocks");
+}
+
 TEST(inspect_tells_what_a_fault_ends)
 {
 	start_mps_node();

@@ -140,6 +140,8 @@ TEST(job_is_refused_on_a_gpu_of_the_mode_time)
 
 TEST(gpus_of_a_job_have_one_mode)
 {
+	char first[2000];
+
 	set_up_mps_node();
 	start_daemon();
 	CHECK_REFUSED(
@@ -151,6 +153,10 @@ TEST(gpus_of_a_job_have_one_mode)
 		CHECK_REFUSED(ask("{'op':'enter','name':'a.0','memory':%llu,'job':'a','job_gpus':%s}", GIB,
 				  (const char *[]){"1", "17", "-2", "'two'"}[i]),
 			      "invalid", "\"job_gpus\" must be the number of GPUs of the job, from 2 to 16");
+	pid_t job = enter_and_stay("'name':'a.0','device':0," JOB("a"), first);
+	CHECK_REFUSED(ask("{'op':'enter','name':'a.1','memory':%llu,'job':'a','job_gpus':2}", GIB), "invalid",
+		      "its vGPU on GPU 0 has the mode mps, and the settings give the mode time to all other GPUs");
+	kill_tenant(job);
 	CHECK_INT(count_starts(), 0);
 }
 
