@@ -142,18 +142,18 @@ static void extend_recording(struct node *node)
 	cut_ns = now;
 }
 
-json_t *trace_list(struct node *node, const struct authority_peer *peer, uint64_t after, bool begins)
+json_t *trace_list(struct node *node, const struct authority_peer *peer, const struct trace_query *query)
 {
-	bool is_lost = false, is_complete;
+	bool is_lost = false, is_complete = true;
 
 	extend_recording(node);
 	uint64_t newest = phase_log_newest(), now = arbiter_now();
-	struct phase_range range = {begins || after > newest ? newest : after, newest};
+	struct phase_range range = {query->begins || query->after > newest ? newest : query->after, newest};
 	if (range.last - range.after > TRACE_RECORDS)
 		range.last = range.after + TRACE_RECORDS;
 	json_t *records = list_records(&range, peer, &is_lost);
-	json_t *vgpus = list_vgpus(node, peer, &is_complete);
-	is_lost = !begins && (is_lost || after < first_number);
+	json_t *vgpus = query->lists_vgpus ? list_vgpus(node, peer, &is_complete) : json_array();
+	is_lost = !query->begins && (is_lost || query->after < first_number);
 	return json_pack("{s:b, s:f, s:f, s:I, s:I, s:b, s:b, s:b, s:o, s:o}", "ok", 1, "started",
 			 (double)node->started_ns / 1e9, "time", (double)vg_clock_realtime_ns() / 1e9, "now_ns",
 			 (json_int_t)now, "next", (json_int_t)range.last, "more", (int)(range.last < newest), "lost",

@@ -9,8 +9,14 @@
 // TRACE_LEASE_S: see above. TRACE_RECORDS, TRACE_TENANTS: the most records and processes in one answer.
 enum { TRACE_LEASE_S = 3, TRACE_RECORDS = 1024, TRACE_TENANTS = 512 };
 
-// Begins or continues the recording. Lists the counters of all vGPUs, and the records with numbers larger than `after`;
-// no records if `begins` is true. For other users' vGPUs, leaves out the programs and their counters.
-json_t *trace_list(struct node *node, const struct authority_peer *peer, uint64_t after, bool begins);
+struct trace_query {
+	uint64_t after;	  // the answer has the records with larger numbers
+	bool begins;	  // the answer has no records; `after` is ignored
+	bool lists_vgpus; // the answer has the counters of all vGPUs
+};
+
+// Begins or continues the recording, and answers the query. Of other users' vGPUs, leaves out the programs and what
+// they counted.
+json_t *trace_list(struct node *node, const struct authority_peer *peer, const struct trace_query *query);
 // Ends the recording if no client has requested it for TRACE_LEASE_S. Lowers *deadline to the time at which it ends.
 void trace_expire(struct node *node, uint64_t now, uint64_t *deadline);

@@ -110,6 +110,45 @@ VG_PUBLIC enum vg_status vg_history_list(struct vg_node *node, const struct vg_h
 					 struct vg_history_list **ret_list);
 VG_PUBLIC void vg_history_list_free(struct vg_history_list *list);
 
+/* What a vGPU did on its GPU for some time, or for a part of that time. A reader joins adjacent parts of the same phase
+ * and turn. */
+struct vg_phase {
+	const char *vgpu;
+	int device;
+	/* "holds" (it had the turn), "ends" (its turn was over, and its work was ending), "paused" (it made way for a
+	 * request in its turn), "alone" (it had the GPU alone, without turns), "beside" (it ran beside others),
+	 * "request" (of the latency class), "lasts" (its work ran outside of its turns), "waits" (for a turn), "none".
+	 * Later versions may have more. */
+	const char *phase;
+	uint64_t turn;		   /* the number of the vGPU's last turn */
+	uint64_t begin_ns, end_ns; /* by CLOCK_MONOTONIC of the daemon's machine */
+	uint64_t charged_ns;	   /* the GPU time that the vGPU was charged */
+	uint64_t launches;	   /* VG_HISTORY_UNKNOWN: not shown */
+};
+
+struct vg_phase_options {
+	size_t size;	/* sizeof(struct vg_phase_options) */
+	uint64_t after; /* only phases with larger numbers: `next` of the list before */
+	int begins;	/* nonzero: begin a recording; `after` is ignored, and the list is empty */
+};
+
+struct vg_phase_list {
+	size_t count;
+	const struct vg_phase *phases; /* of each vGPU oldest first; at most 1024 */
+	uint64_t next;		       /* the value of `after` that continues this list */
+	int more;		       /* nonzero: there are more phases now */
+	int lost;		       /* nonzero: some phases since `after` were not recorded, or are gone */
+	uint64_t now_ns;	       /* the time of this list, by the clock of the phases */
+	double started;		       /* when the daemon started: numbers of another daemon mean nothing */
+};
+
+/* Lists what vGPUs did on their GPUs. The daemon records it only while it is asked, and for 3 seconds afterwards, for
+ * all that ask. The list is one block, freed with vg_phase_list_free(), which accepts NULL. INVALID, NO_DAEMON,
+ * PROTOCOL, NO_MEMORY. */
+VG_PUBLIC enum vg_status vg_phase_list(struct vg_node *node, const struct vg_phase_options *options,
+				       struct vg_phase_list **ret_list);
+VG_PUBLIC void vg_phase_list_free(struct vg_phase_list *list);
+
 /* How the daemon is. Counters begin at its start. */
 struct vg_daemon_info {
 	size_t size; /* sizeof(struct vg_daemon_info) */
