@@ -350,3 +350,41 @@ void api_write_events(FILE *out, const struct vg_journal_list *events, uint64_t 
 	}
 	fputs("]}\n", out);
 }
+
+// ---- turns ---------------------------------------------------------------------------------------------
+
+static void write_part(FILE *out, const struct turns_part *part, bool is_public)
+{
+	fputs("{\"vgpu\":", out);
+	text_write_json(out, part->vgpu);
+	fprintf(out, ",\"device\":%d", part->device);
+	write_text(out, "phase", part->phase);
+	write_number(out, "turn", true, part->turn);
+	write_number(out, "begin_ns", true, part->begin_ns);
+	write_number(out, "end_ns", true, part->end_ns);
+	write_number(out, "charged_ns", true, part->charged_ns);
+	write_number(out, "launches", !is_public && part->launches != VG_HISTORY_UNKNOWN, part->launches);
+	fputc('}', out);
+}
+
+void api_write_turns(FILE *out, const struct turns *turns, uint64_t after, bool is_public)
+{
+	bool is_known = after && after <= turns->last;
+	bool is_lost = is_known ? after + 1 < turns->first || after <= turns->gap : after > 0;
+	uint64_t first = is_known && after >= turns->first ? after + 1 : turns->first;
+	uint64_t count = turns->last + 1 - first, most = count < API_PARTS_MOST ? count : API_PARTS_MOST;
+
+	fputs("{\"up\":true", out);
+	write_flag(out, "public", is_public);
+	write_number(out, "since_ns", true, turns->since_ns);
+	write_number(out, "now_ns", true, turns->now_ns);
+	write_number(out, "next", true, first + most - 1);
+	write_flag(out, "more", most < count);
+	write_flag(out, "lost", is_lost);
+	fputs(",\"phases\":[", out);
+	for (uint64_t i = 0; i < most; i++) {
+		fputs(i ? "," : "", out);
+		write_part(out, &turns->at[(first + i) % TURNS_MOST], is_public);
+	}
+	fputs("]}\n", out);
+}

@@ -5,8 +5,9 @@
 #include <stdio.h>
 
 #include "exporter/gather.h"
+#include "exporter/turns.h"
 
-enum { API_VGPUS_MOST = 1000, API_POINTS = 120 };
+enum { API_VGPUS_MOST = 1000, API_POINTS = 120, API_PARTS_MOST = 1024 };
 
 void api_write_problem(FILE *out, const char *problem);
 // Writes devices, at most API_VGPUS_MOST vGPUs and, unless `is_public`, at most PAGE_TENANTS_MOST tenants of each.
@@ -18,3 +19,6 @@ bool api_read_figures(const char *text, unsigned *ret_figures);
 bool api_write_history(FILE *out, const struct samples *samples, const char *vgpu, unsigned figures);
 // Writes the events whose numbers are larger than `after`, oldest first; of too many the newest `most`.
 void api_write_events(FILE *out, const struct vg_journal_list *events, uint64_t after, uint64_t most);
+// Writes the oldest API_PARTS_MOST parts whose numbers are larger than `after`; 0, or a number that no part has yet: all
+// that are kept. Unless `is_public`, with launches.
+void api_write_turns(FILE *out, const struct turns *turns, uint64_t after, bool is_public);

@@ -16,6 +16,7 @@
 #include "page_js.h"
 #include "plot_js.h"
 #include "timeline_js.h"
+#include "turns_js.h"
 
 static const double FRESH_SECONDS = 0.5;
 
@@ -135,6 +136,7 @@ static const struct {
 	ASSET("/page.js", "text/javascript; charset=utf-8", page_js),
 	ASSET("/charts.js", "text/javascript; charset=utf-8", charts_js),
 	ASSET("/timeline.js", "text/javascript; charset=utf-8", timeline_js),
+	ASSET("/turns.js", "text/javascript; charset=utf-8", turns_js),
 	ASSET("/plot.js", "text/javascript; charset=utf-8", plot_js),
 	ASSET("/icon.svg", "image/svg+xml", icon_svg),
 #undef ASSET
@@ -151,6 +153,7 @@ static const struct {
 	{"/api/overview", views_overview},
 	{"/api/history", views_history},
 	{"/api/events", views_events},
+	{"/api/turns", views_turns},
 };
 
 static unsigned find_asset(const struct document_request *request, struct document *ret_document)

@@ -8,6 +8,7 @@
 #include "exporter/api.h"
 #include "exporter/gather.h"
 #include "exporter/page.h"
+#include "exporter/turns.h"
 
 static const char json_type[] = "application/json", html_type[] = "text/html; charset=utf-8";
 
@@ -152,5 +153,21 @@ unsigned views_events(const struct document_source *source, const struct documen
 	FILE *out = begin();
 	if (out)
 		api_write_events(out, gathered->events, after, most);
+	return end(200, json_type, ret_document);
+}
+
+unsigned views_turns(const struct document_source *source, const struct document_request *request,
+		     struct document *ret_document)
+{
+	uint64_t after = 0;
+
+	if (!read_number(request->after, &after))
+		return refuse(400, "after= needs the member next of an earlier answer", ret_document);
+	const struct turns *turns = turns_follow(source->node);
+	if (*turns->problem)
+		return refuse(503, turns->problem, ret_document);
+	FILE *out = begin();
+	if (out)
+		api_write_turns(out, turns, after, request->is_public);
 	return end(200, json_type, ret_document);
 }

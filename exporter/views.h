@@ -13,3 +13,5 @@ unsigned views_history(const struct document_source *source, const struct docume
 		       struct document *ret_document);
 unsigned views_events(const struct document_source *source, const struct document_request *request,
 		      struct document *ret_document);
+unsigned views_turns(const struct document_source *source, const struct document_request *request,
+		     struct document *ret_document);

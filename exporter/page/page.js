@@ -162,6 +162,18 @@ async function follow() {
 	}
 }
 
+// The exporter records single turns only while a page asks for them, so their script is loaded when they are opened.
+async function openTurns() {
+	try {
+		if (byId("turns").open)
+			(await import("/turns.js")).followTurns(load, () => isPaused || document.hidden);
+	} catch (error) {
+		byId("turns-state").textContent = `No turns: ${error.message}`;
+	}
+}
+
+byId("turns").hidden = false;
+byId("turns").addEventListener("toggle", openTurns);
 pause.hidden = false;
 pause.addEventListener("click", () => {
 	isPaused = !isPaused;

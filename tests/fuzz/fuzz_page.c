@@ -152,6 +152,29 @@ static void try_json(const struct gathered *gathered, char *const texts[TEXTS])
 		check_json();
 }
 
+// As many parts are kept as one text is long, and the last number depends on another one.
+static void try_turns(char *const texts[TEXTS])
+{
+	static struct turns turns;
+	uint64_t after = strtoull(texts[5], NULL, 10), count = strlen(texts[0]);
+
+	turns.last = 4 * strlen(texts[1]);
+	count = count < turns.last ? count : turns.last;
+	turns.first = turns.last + 1 - count;
+	turns.gap = strlen(texts[2]);
+	for (uint64_t number = turns.first; number <= turns.last; number++) {
+		struct turns_part *part = &turns.at[number % TURNS_MOST];
+		snprintf(part->vgpu, sizeof part->vgpu, "%s", texts[0]);
+		snprintf(part->phase, sizeof part->phase, "%s", texts[2]);
+	}
+	FILE *out = begin();
+	api_write_turns(out, &turns, after, count % 2);
+	fclose(out);
+	check_json();
+	require(after || !strstr(answer, "\"lost\":true"));
+	require(answer_size < (size_t)API_PARTS_MOST << 10);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static char copy[MOST + TEXTS];
@@ -172,5 +195,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	gathered.samples = &samples;
 	try_page(&gathered, texts[0]);
 	try_json(&gathered, texts);
+	try_turns(texts);
 	return 0;
 }
