@@ -13,18 +13,15 @@ import sys
 sys.dont_write_bytecode = True
 import browser as browsers  # noqa: E402
 from node import Skipped, run_tests, wait_for  # noqa: E402
+from test_page import contend  # noqa: E402
 
 TOKEN = "a-token-of-the-test-0123456789"
 FIRST_VIEW_MOST = 300 << 10
 READY = "document.documentElement.dataset.ready"
 
 
-@contextlib.contextmanager
-def page(node, path="", wants_ready=True, **options):
-    """Opens the exporter's page of a node with two vGPUs. A program runs in one of them, and its name is an HTML
-    element."""
-    if browsers.missing():
-        raise Skipped(f"needs {' and '.join(browsers.missing())} (packages chromium, chromium-driver)")
+def fill(node):
+    """Creates two vGPUs. A program runs in one of them, and its name is an HTML element."""
     name = f"{node.directory}/<b>x"
     shutil.copy(f"{node.build}/examples/grow", name)
     node.virgate("create", "train", "--memory", "512M", "--share", "30", "--device", "0")
@@ -32,6 +29,14 @@ def page(node, path="", wants_ready=True, **options):
     node.start(f"{node.build}/cli/virgate", "run", "--vgpu", "train", "--", name, "--chunk", "64M", "--hold", "10000",
                "--no-touch", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for(lambda: "refused" in node.virgate("events"), "a refused allocation")
+
+
+@contextlib.contextmanager
+def page(node, path="", wants_ready=True, prepare=fill, **options):
+    """Opens the page of a node after prepare(node)."""
+    if browsers.missing():
+        raise Skipped(f"needs {' and '.join(browsers.missing())} (packages chromium, chromium-driver)")
+    prepare(node)
     file = f"{node.directory}/token"
     with open(file, "w", encoding="ascii") as opened:
         opened.write(TOKEN)
@@ -260,7 +265,7 @@ def test_without_a_script(node):
         shown = " ".join(words)
         for part in ("train", "infer", "512 MiB", "30 %", "refused", "reload it to see new ones"):
             assert part in shown, (part, shown)
-        assert "Pause" not in shown
+        assert "Pause" not in shown and "Single turns" not in shown
         wait_for(lambda: reload_has(browser, "Memory charged on GPU 0", "all vGPUs"), "the figures of the last hour")
 
 
@@ -291,6 +296,112 @@ def test_a_clock_that_jumps(node):
             return [charts.lastHistory().times, charts.timeWindow(), charts.percents([0, 10, 5, 10], [0, 5e9, 6e9, 1])];
         })""")
         assert times == [[400, 405], [345000, 405000], [None, 50, None, None]], times
+        assert not browser.log("browser"), "the browser complains"
+
+
+OPEN_TURNS = "document.querySelector('#turns summary').click()"
+BOTH_TURNS = """[...document.querySelectorAll('#turns-table tbody tr')].filter(row =>
+    ['small', 'large'].includes(row.cells[0].innerText) && Number(row.cells[2].innerText) > 5).length === 2"""
+
+
+@contextlib.contextmanager
+def turns(node, path="", **options):
+    """Opens the page of a node with two programs that take turns on GPU 0, and its single turns."""
+    with page(node, path, prepare=contend, **options) as browser:
+        requested(browser)
+        browser.run(OPEN_TURNS)
+        browser.wait(BOTH_TURNS, "the turns of both vGPUs")
+        yield browser
+
+
+def asked_for_turns(browser):
+    return [url for url in requested(browser) if "turns" in url]
+
+
+def test_single_turns(node):
+    with turns(node) as browser:
+        browser.wait_for_frame()
+        assert is_painted(browser, "#turns-chart")
+        state = "document.querySelector('#turns-state').innerText"
+        browser.wait(f"{state} === 'No turns on GPU 1: programs take turns where vGPUs with shares have work.'", "a note")
+        rows = browser.run("""return [...document.querySelectorAll('#turns-table tbody tr')].map(row =>
+            [...row.cells].map(cell => cell.innerText))""")
+        for row in rows:
+            assert row[1] == "0" and re.fullmatch(r"\d+\.\d ms", row[3]) and row[6] == "–", row
+            assert re.fullmatch(r"\d+ %", row[4]) and re.fullmatch(r"\d+ %", row[5]), row
+        assert asked_for_turns(browser) and not browser.log("browser"), "the browser complains"
+        browser.run(OPEN_TURNS)
+        browser.run("return new Promise(resolve => setTimeout(resolve, 2500))")  # the page asks every second
+        asked_for_turns(browser)
+        browser.run("return new Promise(resolve => setTimeout(resolve, 2500))")
+        assert not asked_for_turns(browser), "a page asks for turns that it does not show"
+        browser.run(OPEN_TURNS)
+        browser.wait(f"{state} !== '' && {BOTH_TURNS}", "the turns are followed again")
+
+
+def test_single_turns_with_the_token_and_a_daemon_that_ends(node):
+    with turns(node, "full") as browser:
+        browser.wait("[...document.querySelectorAll('#turns-table tbody tr')].some(row => row.cells[6].innerText > 0)",
+                     "launches")
+        node.virgate("shutdown")
+        browser.wait("document.querySelector('#turns-state').innerText.startsWith('No turns: ')", "the daemon's end")
+
+
+def test_single_turns_by_keys_on_a_phone(node):
+    with turns(node, width=390, height=844) as browser:
+        check_narrow(browser, 390)
+        browser.run("document.querySelector('#pause').click()")  # the chosen turn stays
+        browser.wait("document.querySelector('#live').innerText === 'paused'", "the pause")
+        browser.run("return new Promise(resolve => setTimeout(resolve, 1500))")  # an answer may still come
+        browser.run("document.querySelector('#turns-chart').focus()")
+        value, seen = "document.querySelector('#turns-chart').ariaValueText", []
+        for key in ("End", "Left", "Left", "Left", "Left", "Left", "Left"):
+            browser.press(key)
+            seen.append(browser.run(f"return {value}"))
+        what = r"(small|large) (has|ends its turn on|is alone on) GPU 0 for \d+\.\d ms"
+        assert all(re.fullmatch(what, text) for text in seen) and len({text.split()[0] for text in seen}) == 2, seen
+        browser.press("Right")
+        assert browser.run(f"return {value}") == seen[-2]
+        assert browser.run("return document.querySelector('#turns-moment').innerText") == seen[-2]
+        length = "document.querySelector('#turns-length')"
+        browser.run(f"{length}.value = '200'; {length}.dispatchEvent(new Event('change'))")
+        names = [name for role, name in tree(browser) if role in ("slider", "region", "table", "combobox")]
+        for name in ("Turns on the GPUs: the arrow keys go from turn to turn", "Turns of each vGPU as a table",
+                     "Show the last"):
+            assert name in names, (name, names)
+
+
+def test_single_turns_without_the_plotting_library(node):
+    with page(node, wants_ready=False, prepare=contend) as browser:
+        browser.cdp("Network.enable")
+        browser.cdp("Network.setBlockedURLs", urls=["*/plot.js"])
+        browser.ask("POST", "/refresh", {})
+        browser.wait(READY, "the page is ready")
+        browser.run(OPEN_TURNS)
+        browser.wait(BOTH_TURNS, "the turns of both vGPUs")
+        assert browser.run("return document.querySelector('#turns-chart').hidden")
+
+
+def test_many_turns_and_hostile_names_are_bounded(node):
+    with page(node) as browser:
+        browser.run("""
+            const load = window.fetch, names = ['<img src=x onerror=window.isBad=1>', 'train'];
+            window.answers = 0;
+            window.fetch = async (url, options) => {
+                if (new URL(url).pathname !== '/api/turns')
+                    return load(url, options);
+                const at = i => 5e9 + i * 1e5;
+                return Response.json({since_ns: 0, now_ns: 6e9, next: ++window.answers, more: true, lost: true,
+                    phases: Array.from({length: 1024}, (_, i) => ({vgpu: names[i % 2], device: i % 3, turn: i,
+                        phase: i % 5 ? 'holds' : 'later', begin_ns: at(i), end_ns: at(i + 1), launches: 2 ** 62}))});
+            };""" + OPEN_TURNS)
+        browser.wait("window.answers >= 24", "24 answers")
+        table = browser.run("return document.querySelector('#turns-table').innerText")
+        turns_shown = sum(map(int, re.findall(r"^(?:<img|train).*?\t\d\t(\d+)\t", table, re.M)))
+        assert "<img src=x" in table and 10000 < turns_shown <= 20000, table
+        assert "Some turns are missing" in browser.run("return document.querySelector('#turns-state').innerText")
+        assert browser.run("return window.isBad === undefined")
+        assert not browser.run("return document.querySelector('#turns img')")
         assert not browser.log("browser"), "the browser complains"
 
 

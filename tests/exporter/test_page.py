@@ -9,6 +9,8 @@ import json
 import os
 import re
 import shutil
+import socket
+import struct
 import subprocess
 import sys
 
@@ -53,6 +55,45 @@ def run_hostile(node):
     wait_for(lambda: "80.0 MiB" in node.virgate("ps", "train"), "64 MiB in train")
 
 
+def contend(node):
+    """Starts two programs that share GPU 0."""
+    # so that each program alone keeps the GPU busy for more than half of the time
+    node.environment["VIRGATE_SIM"] += ",slice=2150us,sms=2"
+    node.environment["VIRGATE_SIM_COST"] = "device=512M"
+    programs = []
+    for vgpu, share in (("small", "25"), ("large", "75")):
+        node.virgate("create", vgpu, "--memory", "512M", "--share", share, "--device", "0")
+        programs.append(node.start(f"{node.build}/cli/virgate", "run", "--vgpu", vgpu,
+                                   f"{node.build}/tests/exporter/trace_load", "1000", stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE))
+        assert programs[-1].stdout.readline() == "ready\n"
+    wait_for(lambda: moved_on(node), "turns")
+    return programs
+
+
+def moved_on(node):
+    """Returns whether both vGPUs had turns since the last call."""
+    turns = {one["name"]: one["turns"]["turns"] for one in json.loads(node.virgate("ps", "--json"))["vgpus"]
+             if one["turns"]}
+    before, node.turns = getattr(node, "turns", {}), turns
+    return len(turns) == 2 and all(turns[name] > before.get(name, turns[name]) for name in turns)
+
+
+def ask_daemon(node, request):
+    """Sends a request to the daemon, and returns the answer."""
+    text = json.dumps(request).encode()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        connection.settimeout(PATIENCE_S)
+        connection.connect(f"{node.directory}/run/virgated.sock")
+        connection.send(struct.pack("=4sHHII", b"VGT1", 1, 2, len(text), 0) + text)
+        parts, more = [], True
+        while more:
+            packet = connection.recv(1 << 17)
+            more = struct.unpack("=4sHHII", packet[:16])[4] & 1
+            parts.append(packet[16:])
+    return json.loads(b"".join(parts))
+
+
 def test_first_view_is_small_and_local(node):
     node.virgate("create", "train", "--memory", "1G")
     where = start(node)
@@ -78,7 +119,7 @@ def test_first_view_is_small_and_local(node):
 def test_nothing_can_be_changed(node):
     node.virgate("create", "train", "--memory", "1G")
     where = start(node)
-    for path in ("/", "/full", "/metrics", "/api/overview", "/page.js", "/nonesuch"):
+    for path in ("/", "/full", "/metrics", "/api/overview", "/api/turns", "/page.js", "/nonesuch"):
         for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
             status, headers, _ = get(where, path, TOKEN, method)
             assert status == 405 and headers["Allow"] == "GET, HEAD", (path, method, status)
@@ -113,7 +154,7 @@ def test_the_page_shows_other_users_no_programs(node):
 def test_programs_need_the_token(node):
     run_hostile(node)
     where = start(node)
-    for path in ("/", "/api/overview", "/api/events"):
+    for path in ("/", "/api/overview", "/api/events", "/api/turns"):
         assert "&lt;b" not in get(where, path)[2] and "u003cb" not in get(where, path)[2], path
         assert get(where, path, "a-wrong-token-0123456789")[0] == 401, path
     status, headers, _ = get(where, "/full")
@@ -149,6 +190,7 @@ def test_bad_queries_and_a_missing_daemon(node):
     for after in ("x", "-1", "1x", "", "99999999999999999999999"):
         status, _, body = get(where, f"/api/events?after={after}")
         assert status == 400 and "after=" in body, (after, status)
+        assert get(where, f"/api/turns?after={after}")[0] == 400, after
     for most in ("x", "-1", ""):
         assert get(where, f"/api/events?most={most}")[0] == 400, most
     for figures in ("x", "", "charged,", "charged&figures"):
@@ -158,10 +200,91 @@ def test_bad_queries_and_a_missing_daemon(node):
     assert len(json.loads(get(where, "/api/events?most=1")[2])["events"]) == 1
     node.virgate("shutdown")
     wait_for(lambda: get(where, "/api/overview")[0] == 503, "the daemon's end is noticed")
+    wait_for(lambda: get(where, "/api/turns")[0] == 503, "no turns")
+    assert not json.loads(get(where, "/api/turns")[2])["up"]
     status, _, body = get(where, "/")
     assert status == 200 and 'class="problem"' in body
     node.virgate("ps")
     wait_for(lambda: get(where, "/api/overview")[0] == 200, "the daemon's return is noticed")
+    wait_for(lambda: get(where, "/api/turns")[0] == 200, "the daemon's return is noticed")
+
+
+def follow_turns(where, is_enough, token=None):
+    """Asks for turns as the page does. Returns the phases when is_enough(phases) is true."""
+    phases, after = [], 0
+
+    def step():
+        nonlocal after
+        answer = json.loads(get(where, f"/api/turns?after={after}", token)[2])
+        after = answer["next"]
+        phases.extend(answer["phases"])
+        return is_enough(phases)
+    wait_for(step, "the turns")
+    return phases
+
+
+def holders(phases):
+    """Returns the vGPUs that had GPU 0, in the order of their turns."""
+    holds = sorted((one for one in phases if one["phase"] == "holds" and one["device"] == 0),
+                   key=lambda one: one["begin_ns"])
+    for one, other in zip(holds, holds[1:]):
+        assert one["end_ns"] <= other["begin_ns"], (one, other)
+    return [one["vgpu"] for one in holds]
+
+
+def changes(phases):
+    order = holders(phases)
+    return sum(one != other for one, other in zip(order, order[1:]))
+
+
+def test_two_vgpus_alternate(node):
+    contend(node)
+    where = start(node)
+    phases = follow_turns(where, lambda found: changes(found) >= 20, TOKEN)
+    assert set(holders(phases)) == {"small", "large"}
+    waits = {one["vgpu"] for one in phases if one["phase"] == "waits"}
+    assert waits == {"small", "large"} and not any(one["device"] for one in phases), waits
+    wait_for(lambda: any(one["launches"] for one in json.loads(get(where, "/api/turns", TOKEN)[2])["phases"]), "launches")
+
+
+def test_other_users_see_turns_without_launches(node):
+    programs = contend(node)
+    where = start(node)
+    phases = follow_turns(where, lambda found: changes(found) >= 4)
+    assert phases and all(one["launches"] is None for one in phases)
+    text = get(where, "/api/turns")[2]
+    assert json.loads(text)["public"] and "trace_load" not in text and "pid" not in text
+    assert not json.loads(get(where, "/api/turns", TOKEN)[2])["public"]
+    for program in programs:
+        assert program.poll() is None
+
+
+def test_all_readers_share_one_recording(node):
+    contend(node)
+    where = start(node)
+    follow_turns(where, lambda found: changes(found) >= 4)
+    answers = [json.loads(get(where, "/api/turns", token)[2]) for token in (None, TOKEN, None)]
+    keys = [[(one["vgpu"], one["turn"], one["begin_ns"]) for one in answer["phases"]] for answer in answers]
+    for other in keys[1:]:  # a later answer may have more
+        assert other[:len(keys[0])] == keys[0] or keys[0][-1] in other
+    assert len({answer["since_ns"] for answer in answers}) == 1, answers
+
+
+def test_nothing_is_recorded_while_nobody_looks(node):
+    contend(node)
+    where = start(node)
+    for _ in range(3):  # what a page asks for whose turns are closed
+        for path in ("/", "/full", "/metrics", "/api/overview", "/api/history", "/api/events"):
+            assert get(where, path, TOKEN)[0] == 200, path
+        for path in ("/turns.js", "/api/turns?after=x"):
+            assert get(where, path)[0] in (200, 400), path
+        assert get(where, "/api/turns", Host="evil.example")[0] == 403
+        assert get(where, "/api/turns", "a-wrong-token-0123456789")[0] == 401
+        wait_for(lambda: moved_on(node), "turns")
+    # The number of the newest record of the daemon, which numbers all that it has ever recorded.
+    assert ask_daemon(node, {"op": "trace"})["next"] == 0
+    follow_turns(where, lambda found: changes(found) >= 4)
+    assert ask_daemon(node, {"op": "trace"})["next"] > 0
 
 
 if __name__ == "__main__":
