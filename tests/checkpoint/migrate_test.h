@@ -84,7 +84,7 @@ static void check_sleeps(void)
 }
 
 // Checks that the process is the same as before the migration, and that the migration left no files.
-static void check_untouched(void)
+__attribute__((unused)) static void check_untouched(void)
 {
 	CHECK(is_first_one());
 	check_sleeps();
