@@ -153,8 +153,8 @@ def main():
         busy_turns = run("busy, turns open")
         more, memory = watched - unwatched, max(resident(daemon), resident(exporter.pid))
         turns_more = max(turns - watched, busy_turns - busy)
-        print(f"{more:.2f} % of a processor more, and {turns_more:.2f} % for single turns (at most {CPU_MOST:.0f} each), "
-              f"{memory / 2**20:.1f} MiB at most (64)")
+        print(f"{more:.2f} % of a processor more, and {turns_more:.2f} % for single turns (at most {CPU_MOST:.0f} "
+              f"each), {memory / 2**20:.1f} MiB at most (64)")
         return 1 if max(more, turns_more) > CPU_MOST or memory > MEMORY_MOST else 0
     finally:
         end.set()

@@ -19,6 +19,6 @@ bool api_read_figures(const char *text, unsigned *ret_figures);
 bool api_write_history(FILE *out, const struct samples *samples, const char *vgpu, unsigned figures);
 // Writes the events whose numbers are larger than `after`, oldest first; of too many the newest `most`.
 void api_write_events(FILE *out, const struct vg_journal_list *events, uint64_t after, uint64_t most);
-// Writes the oldest API_PARTS_MOST parts whose numbers are larger than `after`; 0, or a number that no part has yet: all
-// that are kept. Unless `is_public`, with launches.
+// Writes the oldest API_PARTS_MOST parts whose numbers are larger than `after`. If `after` is 0, or larger than all
+// numbers, writes the oldest of all. Unless `is_public`, with launches.
 void api_write_turns(FILE *out, const struct turns *turns, uint64_t after, bool is_public);

@@ -79,7 +79,7 @@ const struct turns *turns_follow(struct vg_node *node)
 	if (now - asked < FRESH_SECONDS)
 		return &turns;
 	enum vg_status status = ask_daemon(node, &turns, now - answered > LEASE_SECONDS);
-	asked = read_clock(); // a daemon that does not answer is asked again later
+	asked = read_clock(); // after a failure, too: the next attempt comes later
 	turns.problem[0] = '\0';
 	if (status)
 		snprintf(turns.problem, sizeof turns.problem, "%s", vg_last_error()->text);

@@ -1,6 +1,6 @@
-// Keeps what vGPUs did on their GPUs in the last seconds: turns, waiting, and other phases. The daemon records that only
-// while it is asked, so nobody must ask unless a reader looks. All readers share the parts. The memory is bounded. Used by
-// the server's thread only.
+// Keeps what vGPUs did on their GPUs in the last seconds: turns, waiting, and other phases. The daemon records that
+// only while requests arrive, so turns_follow() is only for readers that want turns. All readers share the parts. The
+// memory is bounded. Used by the server's thread only.
 #pragma once
 #include <stdint.h>
 
@@ -20,7 +20,7 @@ struct turns_part {
 struct turns {
 	char problem[512];    // why the daemon does not answer; "": it does
 	uint64_t since_ns;    // when the recording began
-	uint64_t now_ns;      // when the daemon was last asked, by the clock of the parts
+	uint64_t now_ns;      // the time of the daemon's last answer, by the clock of the parts
 	uint64_t first, last; // the numbers of the parts; no parts: first is last + 1
 	uint64_t gap;	      // after the part with this number some are missing; 0: none
 	struct turns_part at[TURNS_MOST];

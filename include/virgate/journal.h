@@ -142,9 +142,9 @@ struct vg_phase_list {
 	double started;		       /* when the daemon started: numbers of another daemon mean nothing */
 };
 
-/* Lists what vGPUs did on their GPUs. The daemon records it only while it is asked, and for 3 seconds afterwards, for
- * all that ask. The list is one block, freed with vg_phase_list_free(), which accepts NULL. INVALID, NO_DAEMON,
- * PROTOCOL, NO_MEMORY. */
+/* Lists what vGPUs did on their GPUs. The daemon records it only while such requests arrive, and for 3 seconds
+ * afterwards, once for all clients. The list is one block, freed with vg_phase_list_free(), which accepts NULL.
+ * INVALID, NO_DAEMON, PROTOCOL, NO_MEMORY. */
 VG_PUBLIC enum vg_status vg_phase_list(struct vg_node *node, const struct vg_phase_options *options,
 				       struct vg_phase_list **ret_list);
 VG_PUBLIC void vg_phase_list_free(struct vg_phase_list *list);

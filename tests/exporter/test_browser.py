@@ -323,7 +323,8 @@ def test_single_turns(node):
         browser.wait_for_frame()
         assert is_painted(browser, "#turns-chart")
         state = "document.querySelector('#turns-state').innerText"
-        browser.wait(f"{state} === 'No turns on GPU 1: programs take turns where vGPUs with shares have work.'", "a note")
+        note = "No turns on GPU 1: programs take turns where vGPUs with shares have work."
+        browser.wait(f"{state} === '{note}'", "a note about the other GPU")
         rows = browser.run("""return [...document.querySelectorAll('#turns-table tbody tr')].map(row =>
             [...row.cells].map(cell => cell.innerText))""")
         for row in rows:

@@ -244,7 +244,7 @@ def test_two_vgpus_alternate(node):
     assert set(holders(phases)) == {"small", "large"}
     waits = {one["vgpu"] for one in phases if one["phase"] == "waits"}
     assert waits == {"small", "large"} and not any(one["device"] for one in phases), waits
-    wait_for(lambda: any(one["launches"] for one in json.loads(get(where, "/api/turns", TOKEN)[2])["phases"]), "launches")
+    follow_turns(where, lambda found: any(one["launches"] for one in found), TOKEN)
 
 
 def test_other_users_see_turns_without_launches(node):

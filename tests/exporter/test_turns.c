@@ -1,5 +1,5 @@
-// Tests which phases the exporter keeps for readers of single turns, and when it asks the daemon. Functions of this file
-// stand in for those of the library.
+// Tests which phases the exporter keeps for readers of single turns, and when it asks the daemon. Functions of this
+// file stand in for those of the library.
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static struct vg_error error = {.text = "no daemon <listens>"};
 static struct vg_phase phases[ANSWER_MOST];
 static struct vg_phase_list list = {.phases = phases, .started = 1};
 static enum vg_status result;
-static unsigned asked, begun; // how many times the daemon was asked, and asked to begin
+static unsigned asked, begun; // the number of requests, and of those that begin a recording
 static uint64_t waiting;      // how many phases the daemon has more
 
 const struct vg_error *vg_last_error(void)
