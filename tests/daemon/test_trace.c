@@ -70,6 +70,10 @@ TEST(processes_count_while_a_trace_is_recorded)
 	CHECK_INT(read_field("tenant", "launches"), 77);
 	CHECK_INT(read_field("out", "bytes"), 5);
 	CHECK_INT(read_field("in", "count"), 0);
+	json_t *reply = ask("{'op':'trace','counters':false}");
+	CHECK(agreed(reply) && json_array_size(json_object_get(reply, "vgpus")) == 0);
+	CHECK(json_is_true(json_object_get(reply, "complete")) && json_is_array(json_object_get(reply, "records")));
+	json_decref(reply);
 	page->copies[TURN_COPY_IN].bytes = UINT64_MAX; // a tenant can write any value, even one too large for JSON
 	CHECK_INT(read_field("in", "bytes"), INT64_MAX);
 	CHECK(await(counts_copies, page, false)); // no client requests a trace any more, so counting stops
