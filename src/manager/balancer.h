@@ -94,8 +94,8 @@ enum {
 	// work.
 	BALANCER_CALM = 3
 };
-// Returns whether an action taken in `round` is too recent to be undone. It is too recent for BALANCER_HOLD rounds.
-// This number doubles for each such action that was `wrong`: the action had to be undone.
+// Returns whether an action taken in `round` is too recent to be undone: less than BALANCER_HOLD rounds ago. `wrong` is
+// how many earlier actions of this kind had to be undone; each of them doubles the number of rounds.
 static inline bool balancer_still(const struct balancer_memory *memory, uint64_t round, unsigned wrong)
 {
 	return round && memory->round - round < (uint64_t)BALANCER_HOLD << (wrong < 8 ? wrong : 8);
@@ -123,8 +123,8 @@ size_t balancer_decide(const struct balancer_rules *rules, const struct balancer
 void balancer_commit(struct balancer_memory *memory, const struct balancer_load *loads,
 		     const struct balancer_decision *decision);
 
-// What the parts of balancer_decide() work on. Each part adds decisions. `loads` is the plan's own copy, which already
-// shows the effects of earlier decisions.
+// The plan of one call of balancer_decide(): the decisions so far, and what they are based on. The functions below add
+// decisions to the plan. `loads` is a copy of the loads, which already shows the effects of these decisions.
 struct balancer_plan {
 	const struct balancer_rules *rules;
 	struct balancer_load *loads;

@@ -16,8 +16,8 @@ enum { BALANCER_ARGUMENTS = 4096 };
 struct vg_balanced {
 	struct core_object object;
 	struct vg_balancer *balancer; // owns a reference
-	// The members below are copies of what the program submitted. Only `bind` changes them: it sets the values of
-	// the arguments once.
+	// The members below are copies of what the program submitted. Only the program's callback `bind` changes them:
+	// it is called once and sets the values of the arguments.
 	char *kernel;
 	struct vg_launch_config config;
 	struct vg_argument *arguments; // pointers into `values`

@@ -39,8 +39,8 @@ static void forget_loans(struct balancer_memory *memory, struct balancer_key key
 			memory->loans[kept++] = loan;
 			continue;
 		}
-		// Make the loan permanent: the borrowed or lent part counts as the other virtual GPU's own share from
-		// now on.
+		// Make the loan permanent. The virtual GPU on the other side of the loan keeps what it borrowed, or
+		// loses what it lent.
 		if (other)
 			other->share += balancer_same(loan.from, key) ? loan.share : -loan.share;
 	}
@@ -67,7 +67,8 @@ enum vg_status balancer_update_marks(struct balancer_memory *memory, const struc
 	return VG_OK;
 }
 
-// If the balancer did not set the present share, makes it the virtual GPU's own share.
+// If the program has changed the share since the balancer last set it, the new share becomes the virtual GPU's own
+// share, without loans and added units.
 static void accept_share(struct balancer_memory *memory, struct balancer_mark *mark, const struct balancer_load *load)
 {
 	double expected = mark->share + sum_loans(memory, mark->key);

@@ -255,8 +255,9 @@ void balancer_give_back(struct vg_balancer *balancer)
 	struct balancer_load *loads = NULL;
 	size_t count;
 
-	pthread_mutex_lock(&balancer->rounds); // the thread was the only other user of `memory`
-	// Make shares that were set since the last round the virtual GPUs' own shares.
+	pthread_mutex_lock(&balancer->rounds); // a thread of the program may be running a round
+	// The program may have set shares since the last round. Note them first, so that the steps below do not change
+	// them.
 	if (balancer_read(balancer->managers, balancer->manager_count, &loads, &count) == VG_OK)
 		(void)balancer_begin_round(memory, loads, count);
 	free(loads);

@@ -260,8 +260,9 @@ static enum vg_status limit_budget(struct vg_virtual_gpu *vgpu, uint64_t limit)
 	return vg_fail(status, kept.error.code, "virtual GPU %d (%s): %s", vgpu->id, vgpu->name, kept.text);
 }
 
-// Changes the limit and what is reserved for it. Reserves a higher limit before it takes effect. Returns the difference
-// to a lower limit only after that limit has taken effect.
+// Changes the limit, and how much of the device's memory is reserved for the vGPU. If the limit increases, reserves
+// more before the new limit takes effect. If it decreases, releases a part of the reservation after the new limit has
+// taken effect.
 static enum vg_status set_limit(struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
 	struct vg_kept_error kept;

@@ -77,8 +77,9 @@ struct vg_virtual_gpu {
 	bool shared;
 	struct manager_gate gate;
 	struct manager_budget budget;
-	struct vg_memory_space *space; // owns a reference; NULL: memory is not virtualized
-	struct plain_memory *plain;    // NULL: memory is virtualized
+	struct vg_memory_space *space; // virtualized memory; owns a reference; NULL: the vGPU has `plain` instead
+	// Memory allocated directly by the driver (manager/plain.h); NULL: the vGPU has `space`.
+	struct plain_memory *plain;
 
 	pthread_mutex_t closing; // locked by the thread that closes the vGPU; other closing threads wait
 	bool closed;		 // protected by `closing`: all parts are freed
@@ -156,14 +157,14 @@ enum vg_virtual_gpu_status manager_status_of(struct vg_virtual_gpu *vgpu);
 
 // ---- streams (stream.c) -----------------------------------------------------------------------------------
 
-// Begin and end a submission to a virtual stream. The stream becomes active. It stays active if it was `used`, if it
-// was active before, or if another thread submits too. Fails with INVALID (no such stream) or LIMIT (the manager's
-// total).
+// Begin and end a submission to a virtual stream, which is active meanwhile. The stream remains active if `used` is
+// true (work was submitted), if it was active before, or if another thread is submitting. manager_stream_begin() fails
+// with INVALID (no such stream) or LIMIT (the manager has too many active streams).
 enum vg_status manager_stream_begin(struct vg_virtual_gpu *vgpu, unsigned stream);
 void manager_stream_end(struct vg_virtual_gpu *vgpu, unsigned stream, bool used);
-// Begins a submission to an active stream to which no thread submits, and clears the record that the stream was used.
-// Returns false if the stream is not active, or if another thread submits to it. *ret_active: whether the stream is
-// active.
+// Prepares to make an active stream inactive: begins a submission, and forgets that the stream was used. If the stream
+// is not active, or another thread is submitting to it, changes nothing and returns false. *ret_active: whether the
+// stream was active.
 bool manager_stream_claim(struct vg_virtual_gpu *vgpu, unsigned stream, bool *ret_active);
 // Sets and returns the error INVALID for a stream number.
 enum vg_status manager_no_stream(const struct vg_virtual_gpu *vgpu, unsigned stream);

@@ -1,4 +1,5 @@
-// Implements the memory of a virtual GPU, virtualized or plain.
+// Implements the memory of a virtual GPU. It is either virtualized (a memory space), or plain: the driver allocates it
+// directly (manager/plain.h).
 #include "manager/memory.h"
 #include "manager/plain.h"
 
@@ -202,7 +203,9 @@ enum vg_status vg_virtual_gpu_copy(struct vg_virtual_gpu *vgpu, vg_address to, v
 					       : plain_copy(vgpu->plain, to, from, size));
 }
 
-// Handles copies in which at least one vGPU has plain memory. Pins the plain block, and checks the other address.
+// Copies between two vGPUs of which at least one has memory that the driver allocated directly (manager/plain.h). Pins
+// blocks of such memory, so that no other thread frees them during the copy. Addresses in a memory space are only
+// checked.
 static enum vg_status copy_mixed(struct vg_virtual_gpu *to_vgpu, vg_address to, struct vg_virtual_gpu *from_vgpu,
 				 vg_address from, size_t size)
 {

@@ -1,5 +1,6 @@
-// Declares the memory of a virtual GPU, virtualized or plain. Any thread. Call all functions between manager_enter()
-// and manager_leave(), except memory_begin() before and memory_end() after all other calls.
+// Declares the memory of a virtual GPU. It is either virtualized (a memory space), or plain: the driver allocates it
+// directly (manager/plain.h). Any thread. Call all functions between manager_enter() and manager_leave(), except
+// memory_begin() before and memory_end() after all other calls.
 #pragma once
 #include "manager/manager.h"
 

@@ -1,4 +1,5 @@
-// Evaluates thresholds: detects when a figure crosses a threshold, and when the figure returns.
+// Compares samples with the thresholds of watches. Makes an event when a figure crosses its threshold, and when the
+// figure returns.
 #include "manager/monitor.h"
 
 #include <math.h>

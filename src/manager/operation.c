@@ -134,8 +134,8 @@ static enum vg_status check_ranges(const struct operation_job *job)
 	return status;
 }
 
-// Runs an operation when its turn comes. Checks the ranges again, because memory may have been freed while the
-// operation was queued.
+// Runs an operation when the scheduler reaches it in the queue. Checks the memory ranges again, because the program may
+// have freed memory meanwhile.
 static enum vg_status run_job(void *user, struct vg_stream *stream, bool *ret_more)
 {
 	const struct operation_job *job = user;

@@ -1,5 +1,6 @@
-// Provides the memory of a virtual GPU whose manager does not virtualize memory: driver allocations that are charged,
-// checked and zeroed. Any thread.
+// Provides plain memory: the memory of a virtual GPU whose manager does not virtualize memory. The driver allocates it
+// directly. This file charges each allocation to the limit, checks addresses, and zeroes the memory before it is freed.
+// Any thread.
 #pragma once
 #include "core/context.h"
 #include "manager/budget.h"
@@ -8,7 +9,8 @@
 struct plain_memory;
 struct plain_block;
 
-// Creates plain memory. Charges it to `budget`, which must live longer. `owner` provides the name for messages.
+// Creates the object, at first without allocations. Allocations are charged to `budget`. `owner` has the vGPU's name
+// for messages. `owner` must exist longer than this object.
 enum vg_status plain_create(struct vg_context *context, const struct space_budget *budget,
 			    const struct manager_budget *owner, struct plain_memory **ret_memory);
 // plain_finish() frees all blocks and counts them; no other call may be in progress then. plain_destroy() accepts

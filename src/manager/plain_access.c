@@ -1,4 +1,5 @@
-// Copies to and from plain memory, synchronously, on the per-thread default stream.
+// Copies to and from memory that the driver allocated directly (manager/plain.h). All copies are synchronous and run on
+// the per-thread default stream.
 #include "manager/plain.h"
 
 #include "core/error.h"

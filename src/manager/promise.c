@@ -1,4 +1,4 @@
-// Sums the reserved limits of all managers in this process, for each device.
+// Keeps, for each device, the sum of the memory limits that the managers of this process have promised to their vGPUs.
 #include "manager/manager.h"
 
 #include "core/device.h"

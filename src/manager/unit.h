@@ -6,8 +6,9 @@
 
 // Creates the compute unit. Fails with LIMIT, INVALID, CLOSED, NO_MEMORY or DRIVER.
 enum vg_status unit_begin(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_options *options);
-// unit_shut() accepts no more work, cancels waiting work, and makes waiting calls return. It fails with BUSY like
-// compute_shut(), without any change. unit_end() waits until running work has ended.
+// unit_shut() makes the compute unit accept no more work, cancels waiting work, and makes waiting calls return. If
+// there is work and `instead` is not NULL, it changes nothing and fails with BUSY; the error names `instead` as the
+// function that cancels work. unit_end() waits until running work has ended.
 enum vg_status unit_shut(struct vg_virtual_gpu *vgpu, const char *instead);
 void unit_end(struct vg_virtual_gpu *vgpu);
 

@@ -25,7 +25,7 @@ static void charge_vgpu(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, ui
 	arbiter->total.charged_ns += ns;
 	vgpu->virtual_time += (double)ns / turn_pace(vgpu);
 	vgpu->allowance -= (double)ns;
-	if (arbiter->contenders > vgpu->contends) // the budget is not reduced while no other vGPU wants the device
+	if (arbiter->contenders > vgpu->contends) // use the budget only while another vGPU wants the device
 		vgpu->budget -= (double)ns;
 }
 

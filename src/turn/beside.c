@@ -4,7 +4,7 @@
 // overlap. So the arbiter tries it and measures.
 #include "turn/engine.h"
 
-static const uint64_t BACKOFF_MOST = 32; // the most by which failed attempts multiply `beside_ns`
+static const uint64_t BACKOFF_MOST = 32; // upper limit of the factor by which failed attempts lengthen `beside_ns`
 // A member (a vGPU that runs side by side) must run for at least this many times `measure_ns` before its launch rate is
 // known. The first launches only fill the queue, so a shorter time would measure too little.
 static const uint64_t LEAST_MEASURES = 5;

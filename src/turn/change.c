@@ -115,7 +115,7 @@ static bool wait_for_drain(struct turn_arbiter *arbiter, uint64_t now)
 
 	if (!vgpu->facts.in_flight || vgpu->lasting)
 		return true;
-	if (vgpu->facts.torn_ns) { // the work in flight ends only after other devices of the job have caught up
+	if (vgpu->facts.torn_ns) { // the work in flight waits for launches of the job on other devices
 		uint64_t longest = arbiter->closed_ns + arbiter->rules.patience_ns;
 		uint64_t until = turn_earlier(now + arbiter->rules.patience_least_ns, longest);
 		arbiter->drained_ns = turn_later(arbiter->drained_ns, until);

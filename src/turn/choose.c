@@ -67,8 +67,8 @@ static uint64_t find_quantum(const struct turn_arbiter *arbiter, const struct tu
 	return turn_later(own, least);
 }
 
-// Returns how long the holder takes to reach the virtual time `target` if it has the device alone. Adds the part of the
-// handover that has not passed uncharged yet, because the virtual time stands still meanwhile.
+// Returns how long the holder takes to reach the virtual time `target` if it has the device alone. The handover is not
+// charged, so the virtual time stands still for its duration. Therefore adds the rest of that duration.
 static uint64_t time_to_reach(const struct turn_arbiter *arbiter, const struct turn_vgpu *holder, double target)
 {
 	double ns = (target - holder->virtual_time) * turn_pace(holder);

@@ -3,7 +3,7 @@
 #include "turn/engine.h"
 #include "turn/page.h"
 
-#define LATE_NS 50000ull	 // parts that wait may launch when the work in flight is late by this much
+#define LATE_NS 50000ull	 // if work is this late, the waiting devices of the job may launch
 #define ESTIMATE_MOST 1000000ull // the estimate of the work in flight counts as at most this long
 
 static bool lags(const struct turn_facts *part)
@@ -66,9 +66,9 @@ void turn_gang_gate(const struct turn_gang *gang, const struct turn_gate *gate, 
 		    const struct turn_facts *part, struct turn_gate *ret_gate)
 {
 	*ret_gate = *gate;
-	// Let less work be in flight near the end of a turn. With several milliseconds in flight, the parts end at
-	// different times. In the model, two jobs of collective operations lost much time in this way, if estimates
-	// were twice the real times.
+	// Allow less work in flight near the end of a turn. With several milliseconds in flight, the devices of the job
+	// end their work at different times. A simulation of two jobs with collective operations lost much time in this
+	// way when the estimates were twice the real times.
 	if (ret_gate->ahead_ns)
 		ret_gate->ahead_ns = gate->until_ns;
 	if (!gang->is_due || turn_word_state(gate->word) != TURN_CLOSED || gang->stuck >> index & 1 || !lags(part))

@@ -94,10 +94,11 @@ static inline bool turn_gate_admits(const struct turn_process *process, uint64_t
 }
 
 void turn_wait_begin(struct turn_process *process, struct turn_wait *ret_wait, uint64_t now);
-// Returns what the thread does next. A launch waits for room in the window, at most for the patience, because the work
-// in flight may itself wait for this launch. A thread that waited for TURN_BEAT_NS without a beat of the arbiter
-// concludes that no arbiter runs. The gates of the process are then open for 1 s. If a sleep took longer than it was
-// meant to, only the intended time counts, because the process may have been stopped meanwhile.
+// Returns what the thread does next. A launch waits until less work is in flight than the window allows, but at most
+// `patience_us` of the page: the work in flight may itself wait for this launch. A thread that waited for TURN_BEAT_NS
+// without a beat of the arbiter concludes that no arbiter runs. The gates of the process are then open for 1 s. If a
+// sleep took longer than it was meant to, only the intended time counts, because the process may have been stopped
+// meanwhile.
 struct turn_action turn_wait_look(struct turn_process *process, struct turn_wait *wait, uint64_t now);
 void turn_wait_end(struct turn_process *process);
 

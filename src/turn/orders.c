@@ -140,7 +140,7 @@ static uint64_t next_of_vgpu(const struct turn_arbiter *arbiter, int index, uint
 	}
 	if (vgpu->request_ns && !vgpu->facts.in_flight)
 		next = turn_earlier(next, vgpu->launched_ns + rules->quiet_ns);
-	if (vgpu->request_ns && arbiter->contenders > 1) // the time at which the request has used up the budget
+	if (vgpu->request_ns && arbiter->contenders > 1) // others wait: look when the request has used up the budget
 		next = turn_earlier(next, now + (uint64_t)(vgpu->budget > 0 ? vgpu->budget : 0) + 1000);
 	if (vgpu->over_budget && vgpu->facts.in_flight + vgpu->facts.waiting) {
 		double share = turn_budget_share(arbiter, vgpu);
@@ -149,7 +149,8 @@ static uint64_t next_of_vgpu(const struct turn_arbiter *arbiter, int index, uint
 			next = turn_earlier(next, now + (uint64_t)((missing > 0 ? missing : 0) / share) + 1000);
 	}
 	if (vgpu->waits && !vgpu->eligible && turn_is_idle_class(vgpu) && arbiter->shared_ns < now)
-		// While other vGPUs still work, a bell announces that they become idle.
+		// The other vGPUs are idle, so the vGPU may have the device after `idle_ns`. If they still worked, no
+		// time would be needed: they ring the bell when they become idle.
 		next = turn_earlier(next, arbiter->shared_ns + rules->idle_ns);
 	if (!vgpu->contends && turn_is_active(arbiter, vgpu, now) && arbiter->regime != TURN_REGIME_ALONE)
 		next = turn_earlier(next, vgpu->active_ns + rules->active_ns);

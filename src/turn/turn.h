@@ -55,7 +55,7 @@ struct turn_rules {
 	uint64_t patience_ns; // the longest wait for work in flight at the end of a turn
 	// At the end of a turn, the shortest wait after the estimated end of the work in flight.
 	uint64_t patience_least_ns;
-	uint64_t margin_ns; // how much longer than estimated work may take that no thread watches
+	uint64_t margin_ns; // work that no thread watches counts as ended this long after its estimated end
 	uint64_t spin_ns;   // the next vGPU's threads spin for this time before the expected end of a drain
 	// How much work of a vGPU may be in flight: normally; while a vGPU of the latency class is active; for a vGPU
 	// that gets idle time only.
@@ -76,8 +76,10 @@ struct turn_rules {
 	uint64_t quiet_ns;	  // a request ends after this time without work and launches
 	uint64_t budget_ns;	  // a latency vGPU's budget is its share of this time
 	double unshared_budget;	  // a latency vGPU without a share counts as having this share (a fraction of 1)
-	// This member is for shares that are limits.
-	uint64_t limit_ns; // a vGPU's allowance is its share of this time, at most `quantum_ns`
+	// A vGPU whose share is a limit gets no more than its share, even on an idle device. It has an allowance: the
+	// time for which it may still run. The allowance shrinks while the vGPU runs, and grows at the rate of the
+	// share.
+	uint64_t limit_ns; // the largest allowance is the vGPU's share of this time, but at most `quantum_ns`
 	// Side by side.
 	bool may_be_beside; // the mode allows vGPUs to run side by side (at the same time)
 	// vGPUs stay side by side if each launches at no less than this part of the rate that it has in turns.
@@ -107,7 +109,7 @@ struct turn_terms {
 struct turn_facts {
 	uint64_t eta_ns;	// when the work in flight ends, by estimate; 0: nothing is in flight
 	uint64_t began_ns;	// time of the first launch in the present turn; 0: no launch yet
-	uint64_t idle_ns;	// when the work in flight last became zero
+	uint64_t idle_ns;	// when the last work in flight ended
 	uint64_t alive_ns;	// when a thread at the gate last read the word
 	uint64_t launches;	// number of launches, as the processes have reported them
 	uint64_t gpu_ns;	// sum of the estimated GPU times of all launches
