@@ -35,7 +35,8 @@ struct compute_job {
 };
 enum vg_status compute_submit(struct vg_compute_unit *unit, const struct compute_job *job,
 			      struct vg_execution **ret_execution);
-// Queues a kernel like vg_compute_unit_execute(). `ended`, if not NULL, is called like a job's `free`.
+// Queues a kernel like vg_compute_unit_execute(). `ended`, if not NULL, is called once after the kernel has ended in
+// any state, on any thread and without locks. It is not called if this function fails.
 enum vg_status compute_execute(struct vg_compute_unit *unit, const struct vg_work *work, void (*ended)(void *user),
 			       void *user, struct vg_execution **ret_execution);
 

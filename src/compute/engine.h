@@ -13,8 +13,8 @@
 enum {
 	COMPUTE_SLOTS = 32,    // maximum number of driver streams of a compute unit
 	COMPUTE_MOST = 1024,   // maximum number of compute units, and of streams of a unit
-	COMPUTE_SHAPES = 4096, // maximum number of pairs of kernel and grid whose GPU time is estimated
-	// Maximum number of kernels in a quantum whose time estimates are corrected by the quantum's duration.
+	COMPUTE_SHAPES = 4096, // size of the table of time estimates: one entry for each pair of kernel and grid
+	// The duration of a quantum corrects the time estimates of at most this many kernels in it.
 	COMPUTE_KINDS = 8,
 	COMPUTE_PICKS = 32, // maximum number of launches before the thread checks the queues again
 	COMPUTE_LONGEST_MS = 3600 * 1000,
@@ -38,13 +38,14 @@ struct vg_execution {
 	struct vg_compute_unit *runner; // the compute unit that runs it; equal to `origin` unless the work migrated
 	struct compute_stream *stream;
 	struct vg_execution *previous, *next; // neighbours in the list of the stream's unfinished executions
-	struct vg_execution *chain;	      // next in a mark's list, in the list of ended executions, or in the pool
+	// Next in a singly linked list: of a mark, of ended executions, or of the pool.
+	struct vg_execution *chain;
 	uint64_t id;
 	atomic_uint state, waiters;
 	atomic_bool cancelled;
 	int priority;
 	unsigned repeat;
-	atomic_uint launched; // number of launches so far; for a job, number of pieces
+	atomic_uint launched; // number of launches so far; of a job: number of calls of its `step`
 	bool handed;	      // true: no launch is left, because all were made or the rest was cancelled
 	bool whole;	      // true: all launches were submitted, and none was cancelled
 	bool gpu_shared;      // true: a quantum of this execution contained other work, too
@@ -57,7 +58,7 @@ struct vg_execution {
 
 	uint64_t shape; // key of the entry in the table of time estimates
 
-	struct compute_entry *entry; // owns a reference; NULL: a job
+	struct compute_entry *entry; // the registered kernel; owns a reference; NULL: the execution runs a job
 	CUlaunchConfig native;
 	CUlaunchAttribute *attributes;
 	void **values;
@@ -102,7 +103,7 @@ struct compute_sample {
 	double sm_seconds;
 };
 // Two readings of the counters, from which utilization is computed: the latest one, and an earlier one. The earlier one
-// is at least an interval older, or from the start.
+// is at least one sampling interval older. Before that, it is the reading from the creation.
 struct compute_samples {
 	struct compute_sample before, last;
 	bool known;
@@ -128,7 +129,7 @@ struct vg_compute_unit {
 	enum vg_unknown_code unknown_code;
 	unsigned stream_count, slot_count;
 	struct compute_stream *streams;
-	struct compute_stream *ready; // streams whose next work this compute unit runs
+	struct compute_stream *ready; // list of virtual streams whose next execution this compute unit runs
 
 	// How this compute unit waits for the turns of its vGPU (turn.c); NULL: it does not wait for other processes.
 	struct compute_turn *turn;
@@ -147,7 +148,7 @@ struct vg_compute_unit {
 	double sm_seconds;
 	struct compute_samples samples;
 
-	double virtual_time;   // SM-seconds divided by the share
+	double virtual_time;   // GPU time that the unit has used, in SM-seconds, divided by its share
 	uint64_t in_flight_ns; // estimated time of launched work whose time is not measured yet
 	uint64_t idle_since;   // when the compute unit became idle or was paused; 0: the unit is busy
 };

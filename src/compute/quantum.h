@@ -116,7 +116,8 @@ struct compute_plan {
 	double tolerance;	       // input: largest allowed deviation from the shares; negative: any
 	unsigned taken;		       // output: number of smallest groups that compute units get
 	bool rest;		       // output: at least one compute unit has no group
-	size_t extra;		       // output: compute unit with the SMs in no smallest group; SIZE_MAX: none
+	// Output: index of the unit that gets the SMs outside of all smallest groups; SIZE_MAX: none.
+	size_t extra;
 };
 // Computes how many smallest groups each share gets; 0: the compute unit shares the remaining SMs by time. Returns
 // false if a deviation exceeds the tolerance.

@@ -142,8 +142,8 @@ static bool may_launch(const struct compute_stream *stream, const struct vg_comp
 {
 	if (stream->in_hand)
 		return false;
-	// The stream has work in flight in the lane `before`. If this lane ran the next work, it could overtake that
-	// work, unless quanta of the two lanes cannot overlap.
+	// If the stream has work in flight in another lane (`before`), its next work must not overtake that work. So
+	// `lane` may launch the next work only if quanta of the two lanes cannot run at the same time.
 	const struct compute_lane *before = stream->in_flight ? stream->slot->place->lane : NULL;
 	if (before && before != lane && !compute_lanes_overlap(before, lane))
 		return false;

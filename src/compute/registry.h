@@ -31,8 +31,8 @@ enum vg_status compute_registry_add(struct compute_registry *registry, struct vg
 // Adds one kernel under any name, and retains the kernel.
 enum vg_status compute_registry_add_kernel(struct compute_registry *registry, const char *name,
 					   struct vg_kernel *kernel);
-// Removes a name. Fails with NOT_FOUND if the name is not registered; the error's text is that of
-// compute_registry_find().
+// Removes a name. Fails with NOT_FOUND if the name is not registered; the error lists similar names, and the number of
+// kernels.
 enum vg_status compute_registry_remove(struct compute_registry *registry, const char *name);
 
 // Finds a kernel by name, and returns a new reference. Fails with NOT_FOUND; the error lists similar names, and the

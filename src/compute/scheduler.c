@@ -107,9 +107,9 @@ static void end_executions(struct vg_execution *ends)
 }
 
 // Ends executions that the GPU has completed. If compute units run in SM groups, repeats this until no lane has more:
-// the end of work in one lane may have started work in another lane, which may have ended, too. Its quantum must not
-// count the time after its end. Returns whether any work has ended. Call with the lock held; the function unlocks it
-// for a while.
+// when work in one lane ends, work that waited for it in another lane starts on the GPU, and may have ended, too. The
+// scheduler must notice that at once: a quantum that is still open also counts the idle time after its work. Returns
+// whether any work has ended. Call with the lock held; the function unlocks it for a while.
 static bool reap_lanes(struct vg_compute *compute)
 {
 	struct vg_execution *ends = NULL;

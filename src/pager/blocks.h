@@ -17,7 +17,7 @@ CUresult pager_blocks_begin(uint64_t bytes, CUstream stream);
 // Adds the memory of a room to the blocks to hash. Hashes the blocks if there are enough for a launch.
 CUresult pager_blocks_add(CUdeviceptr address, size_t size, struct pager_room *room);
 // Hashes the remaining blocks. After this call, the rooms say which blocks have changed. If this function or
-// pager_blocks_add() fails, all blocks of some rooms count as changed.
+// pager_blocks_add() fails, rooms whose blocks were not hashed are copied completely.
 CUresult pager_blocks_end(void);
 // Forgets a destroyed context and the module in it. NULL: for a forked child, which has no module. Call it inside the
 // gate.

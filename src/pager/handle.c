@@ -192,8 +192,8 @@ bool pager_handle_let_leave(struct pager_handle *handle)
 
 	pthread_mutex_lock(&lock);
 	can_leave = atomic_load(&handle->stays) == 1;
-	// 0: this memory was mapped in the range only after the range was kept on the device, so the memory has no such
-	// reason.
+	// Do nothing at 0. A caller that undoes this for a range of addresses may find memory that was mapped there
+	// later and was never kept on the device.
 	handle->stays -= atomic_load(&handle->stays) != 0;
 	bytes_of_all += can_leave ? handle->size : 0;
 	pthread_mutex_unlock(&lock);

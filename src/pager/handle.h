@@ -45,10 +45,10 @@ CUresult pager_handle_release(CUmemGenericAllocationHandle number);
 // returns the driver's result, and the caller remains a holder.
 struct pager_handle *pager_handle_hold(CUmemGenericAllocationHandle number);
 CUresult pager_handle_drop(struct pager_handle *handle);
-// Makes the caller a holder once more. The caller or a mapping must be a holder already.
+// Adds one more hold for the caller. The caller or a mapping must hold the memory already.
 void pager_handle_hold_again(struct pager_handle *handle);
-// Gives the program one more handle of this memory, in place of the hold that the caller got from pager_handle_hold().
-// Returns the handle's number.
+// Gives the program one more handle of this memory. The caller, which called pager_handle_hold(), is no longer a
+// holder: the program's handle replaces it. Returns the handle's number.
 CUmemGenericAllocationHandle pager_handle_hand_out(struct pager_handle *handle);
 // Adds a reason to keep the memory on the device.
 void pager_handle_keep_on_device(struct pager_handle *handle);

@@ -29,8 +29,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct piece pieces[PIECES];
 static size_t piece_count;
 static uint64_t limit, all_bytes, used_bytes;
-// Granules are numbered through all pieces. The number of a room is the position of its first byte in all pieces. 0
-// means no room, so positions begin at GRANULE.
+// Host memory is given out in granules of 2 MiB, which are numbered through all pieces. A room (the place for one chunk
+// of device memory) is identified by the position of its first byte in the sequence of all pieces. 0 means no room, so
+// positions begin at GRANULE.
 static uint64_t used[PIECES * GRANULES / 64]; // one bit for each granule: 1 if the granule is in use
 static size_t lowest;			      // all granules before this one are in use
 // The file that contains the pieces. The program may close any descriptor, even one that it did not open, so the file's
@@ -207,7 +208,7 @@ static struct piece *find_lost(void)
 	return NULL;
 }
 
-// Does what pager_host_grow() does: pins one more piece if necessary. Call it with the lock held.
+// Pins one more piece of host memory, unless `bytes` bytes are pinned and free already. Call it with the lock held.
 static enum pager_host_step grow_locked(uint64_t bytes, uint64_t kept, uint64_t *ret_missing)
 {
 	uint64_t needed = bytes > free_bytes() ? bytes - free_bytes() : 0, available;

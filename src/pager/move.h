@@ -9,8 +9,8 @@
 struct pager_slot;
 
 // Moves memory to the host, chunk by chunk. Blocks that have not changed since their last copy are not copied. Returns
-// CUDA_SUCCESS or the driver's error, or CUDA_ERROR_OUT_OF_MEMORY if the host lacks *ret_missing bytes (0 after other
-// results). Chunks that have moved stay in the host.
+// CUDA_SUCCESS or the driver's error, or CUDA_ERROR_OUT_OF_MEMORY if the host lacks *ret_missing bytes (0 if another
+// step failed). Chunks that have moved stay in the host.
 CUresult pager_move_out(struct pager_slot *slot, uint64_t *ret_missing);
 // Moves all chunks that are in the host to the device. If another process is making room, pass `waits`: then each chunk
 // is copied as soon as the device has room for it. waits() is called when there is no room; it waits a moment, and

@@ -8,8 +8,8 @@
 // left.
 //
 // Order: the daemon writes the request (`out`), then adds 1 to `bell` with release, and wakes the futex. The pager
-// reads `bell` with acquire before it reads the request. The pager writes `answered` last, with release: the value of
-// `bell` whose request it has carried out or given up.
+// reads `bell` with acquire before it reads the request. When the pager has carried out the request or given it up, it
+// stores that value of `bell` in `answered`: last, and with release.
 //
 // Hostile values: a tenant may write anything into the ledger of its own vGPU. So the daemon bounds every value that it
 // reads here, and compares with NVML whether memory has really left (daemon/doubt.h). With false values a tenant can
@@ -77,13 +77,14 @@ struct pager_slot {
 	_Atomic uint32_t row;	  // depends on `reason`: a row of enum vg_entry, a CUresult, or an errno
 	_Atomic uint32_t waiting; // number of threads that wait until the memory is back
 	_Atomic uint64_t bytes;	  // bytes of device memory that can leave
-	_Atomic uint64_t charged; // bytes charged for such memory; added before the ledger is charged
-	_Atomic uint64_t host;	  // how many of `bytes` are not on the device
+	// Bytes charged for memory that can leave; the process adds them before it charges the ledger.
+	_Atomic uint64_t charged;
+	_Atomic uint64_t host; // how many of `bytes` are not on the device
 	_Atomic uint64_t missing;
 	_Atomic uint64_t since_ns;  // when the process entered `state`, by the kernel's CLOCK_MONOTONIC
 	_Atomic uint64_t moved_ns;  // duration of the last move
 	_Atomic uint64_t waited_ns; // sum of the waits of all threads at the gate
-	_Atomic uint64_t active_ns; // when a thread last used the device, as far as the pager checks this
+	_Atomic uint64_t active_ns; // when a thread last used the device; the pager checks this every `ask_ms`
 	_Atomic uint32_t moves;	    // how many times the memory was moved to the host
 	// Not 0: the process must leave the device, put its host memory into a file, and do nothing else until this is
 	// 0 again. With PAGER_PARK_DEEP, the process keeps its host memory and stays in PAGER_OUT. The value is a
