@@ -28,8 +28,9 @@ static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_
 	for (int kind = VG_LEDGER_CONTEXT; kind < VG_LEDGER_KIND_COUNT; kind++)
 		tenant.overhead += tenant.by_kind[kind];
 	tenant.declared = ledger_slot_declared(slot, tenant.used);
-	// `declared` includes a charge that is still pending. The next operation may be a refund. So `changes` was read
-	// before the other values, and each value is read only once.
+	// `declared` includes a charge that is still pending. The process may begin further operations meanwhile. So
+	// `changes` was read first: it says to which operation the pending charge must belong. Each value is read only
+	// once, because it may change between two reads.
 	bool is_pending = LEDGER_LOAD(slot->intent_sequence) == tenant.changes + 1;
 	int64_t delta = LEDGER_LOAD(slot->intent_delta);
 	if (is_pending && delta > 0)
@@ -144,7 +145,8 @@ int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tena
 }
 
 // Refunds the charges of an earlier program of the process. The process may take over its old slot at the same time.
-// Both try to swap the slot's image, and the one that succeeds refunds the charges.
+// The daemon and the process both try to swap the slot's image (the identity of the program), and the one that succeeds
+// refunds the charges.
 int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant,
 			   const struct vg_ledger_keep *keep, uint64_t *ret_refunded)
 {

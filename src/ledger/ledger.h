@@ -52,7 +52,7 @@ enum {
 
 enum vg_ledger_flag {
 	VG_LEDGER_SIMULATED = 1,	 // the device is the simulated GPU
-	VG_LEDGER_OVERHEAD_MEASURED = 2, // context_overhead was measured, not declared
+	VG_LEDGER_OVERHEAD_MEASURED = 2, // `context_overhead` was measured; otherwise it is an assumed value
 	VG_LEDGER_REMOVED = 4,		 // the vGPU was removed: every allocation is refused
 	VG_LEDGER_EPHEMERAL = 8,	 // the vGPU is removed when its last tenant and launcher have ended
 	VG_LEDGER_EVICTABLE = 16,	 // device memory of the vGPU's processes can move to the host
@@ -232,8 +232,8 @@ int vg_ledger_stand_in(struct vg_ledger *ledger, const struct vg_ledger_tenant *
 // Passes the caller's slot to a process that was restored from a dump made after vg_ledger_lift(). In `tenant`,
 // `process` is the address at which that process stores the number of its slot, and `owner` is the identity of the
 // restored process. The other members are the contents of the slot. If the caller or the process is killed during the
-// call, each charge belongs to one of them, and the process has either this slot or none. Returns 0; VG_LEDGER_GONE or
-// VG_LEDGER_BUSY: the process is not such a process, and nothing has changed; or -errno.
+// call, each charge still belongs to either the caller or the process, and the process has either this slot or none.
+// Returns 0; VG_LEDGER_GONE or VG_LEDGER_BUSY: the process is not such a process, and nothing has changed; or -errno.
 int vg_ledger_hand_over(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, pid_t pid);
 // Returns how many shared allocations `slot` owns or holds (ledger/shared.h).
 unsigned int vg_ledger_count_shared(const struct vg_ledger *ledger, unsigned int slot);
@@ -267,7 +267,7 @@ struct vg_ledger_keep {
 int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, const struct vg_ledger_keep *keep,
 		   uint64_t *ret_refunded);
 // For a live process that has executed another program (exec) but has not claimed a slot since: refunds the charges of
-// its earlier program. Otherwise like vg_ledger_reap().
+// its earlier program. Returns what vg_ledger_reap() returns, and also leaves the memory in `keep` charged.
 int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant,
 			   const struct vg_ledger_keep *keep, uint64_t *ret_refunded);
 // Returns a number that is different for each program that a process executes; 0: unknown. pid 0: this process. A

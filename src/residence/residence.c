@@ -120,7 +120,7 @@ static bool leaves_before(const struct residence_vgpu *left, const struct reside
 }
 
 // Finds the vGPU that must leave the device next. If no vGPU may leave now, returns NULL, and lowers *ret_next to the
-// earliest time at which one may leave.
+// earliest time at which a vGPU may leave.
 static struct residence_vgpu *find_victim(struct residence_vgpu *vgpus, size_t count, uint64_t now, uint64_t *ret_next)
 {
 	struct residence_vgpu *victim = NULL;

@@ -1,6 +1,6 @@
 // Copies between the host and the contents of blocks. All work runs synchronously on the per-thread default stream.
-// That stream waits for the legacy stream, and other threads' streams do not wait for it. During a copy, a chunk is
-// counted in its `holds`, so that it is neither unmapped nor moved.
+// That stream waits for the legacy default stream, and other threads' streams do not wait for it. A copy raises the
+// count `holds` of the chunks that it accesses, so that they are neither unmapped nor moved meanwhile.
 #include "space/memory.h"
 
 // The part of a memory block that lies in one chunk (space/memory.h).

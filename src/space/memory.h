@@ -69,7 +69,8 @@ struct space_chunk {
 struct space_pool {
 	size_t cell; // size of a cell in bytes; 0: the pool has whole pages
 	bool parts;  // true: a block may use several adjacent cells
-	// Empty chunks are freed only if the pool has more free bytes than this, for plain and movable blocks together.
+	// Empty chunks are freed only if the free bytes exceed this value. The free bytes of the two pools of this
+	// size, for movable blocks and for others, are added for the comparison.
 	size_t keep;
 	size_t blocks, free_bytes;
 	uint64_t filled; // bit mask of the levels whose lists are not empty
@@ -201,7 +202,8 @@ bool space_chunk_allocate(struct vg_memory_space *space, struct space_chunk *chu
 void space_chunk_release(struct vg_memory_space *space, struct space_chunk *chunk, size_t cell);
 // Moves the chunk to the list that matches its free cells.
 void space_pool_sort(struct vg_memory_space *space, struct space_chunk *chunk);
-// Returns the free bytes of a pool as programs see it: plain and movable blocks together.
+// Returns the free bytes of all chunks with the pool's cell size. There are two such pools, one for movable blocks and
+// one for others, but the program sees them as one.
 uint64_t space_pool_spare(const struct vg_memory_space *space, const struct space_pool *pool);
 uint64_t space_largest_free(const struct vg_memory_space *space);
 uint64_t space_free_bytes(const struct vg_memory_space *space);

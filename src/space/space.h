@@ -5,8 +5,9 @@
 #include "virgate/memory_space.h"
 #include "virgate/stream.h"
 
-// The functions to which a space charges pages before it creates them. They are called without locks of the space. An
-// owner that sets `charge` must log the blocks that are left when the space is closed.
+// Functions of the owner of a space. The space calls `charge` before it creates pages, and `refund` after it has freed
+// pages. It calls these functions without holding its lock. An owner that sets `charge` must log the blocks that are
+// left when the space is closed.
 struct space_budget {
 	void *user;
 	// If this fails with INSUFFICIENT, the error has the needed and the available bytes.

@@ -128,7 +128,8 @@ enum vg_status vg_memory_space_info(struct vg_memory_space *space, struct vg_mem
 
 // ---- pools ------------------------------------------------------------------------------------------
 
-// Finds a pool as programs see it: plain and movable blocks together. For whole pages there is only one.
+// Finds the two pools that the program sees as one: the pool for movable blocks and the pool for others. For whole
+// pages there is only one pool; then ret_pools[1] is NULL.
 static enum vg_status find_pool(struct vg_memory_space *space, unsigned index, struct space_pool *ret_pools[2])
 {
 	if (index > space->classes + 1)

@@ -45,8 +45,8 @@ static enum vg_status write_region(struct vram_region *region, size_t offset, co
 		return core_driver_failed(r, "cuMemcpyHtoD", "%zu bytes at offset %zu", bytes, offset);
 	if (is_long)
 		return VG_OK;
-	// Set `write_pending` before reading the count of loans. A loan or an offer does the opposite: it is counted
-	// first, and then reads `write_pending`. So at least one of the two waits for the write.
+	// Set `write_pending` before reading the count of loans. A thread that makes a loan or an offer counts it
+	// first, and reads `write_pending` after that. So at least one of the two threads waits for the write.
 	if (!atomic_load_explicit(&region->write_pending, memory_order_relaxed))
 		atomic_store(&region->write_pending, true);
 	const bool is_visible = vram_table_count_loans(region) || atomic_load(&region->shared);
