@@ -162,7 +162,8 @@ static bool has_lost_daemon(enum vg_status status)
 	return status == VG_NO_DAEMON && (code == ECONNRESET || code == EPIPE);
 }
 
-// Sets the member "wait" of the request, the seconds that it may wait for room, to the time until the deadline.
+// Updates the member "wait" of a request: for how many seconds the request may wait in the daemon's queue. Sets it to
+// the time that is left until the deadline.
 static void shorten_wait(json_t *request, uint64_t deadline)
 {
 	uint64_t now = vg_clock_monotonic_ns(), left = now < deadline ? (deadline - now) / 1000000000 : 0;

@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "settings/reading.h"
 
-#define COUNT_MOST 9999u // a bound for counts that no figure of the GPU limits
+#define COUNT_MOST 9999u // upper limit of a count of vGPUs, if the GPU itself sets no limit
 
 enum vg_status vg_profile_list_read(struct vg_profile_list **ret_list)
 {

@@ -169,7 +169,7 @@ void store_profile_value(struct reading *reading, const char *key, const char *v
 			    reading->section);
 }
 
-// Returns what is wrong with the values of a profile together; NULL: the profile is valid.
+// Checks whether the values of a profile fit together. Returns what is wrong; NULL: the profile is valid.
 static const char *check_profile(const struct vg_profile *profile)
 {
 	if (!profile->memory && !profile->share)
@@ -193,7 +193,7 @@ void free_profile(struct vg_profile *profile)
 	free((char *)profile->origin);
 }
 
-// Moves a profile to the configuration. It replaces one of the same name from an earlier file.
+// Moves a profile to the configuration, where it replaces a profile with the same name from an earlier file.
 static void move_profile(struct reading *reading, struct vg_profile *profile)
 {
 	struct config *config = reading->config;

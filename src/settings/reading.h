@@ -23,8 +23,7 @@ struct reading {
 // Keeps a message about the present line, unless there is one already.
 __attribute__((format(printf, 2, 3))) void refuse_line(struct reading *reading, const char *format, ...);
 
-// Recognize a section with limits ("user NAME" or "group NAME"), begin it, and store its values. The functions below do
-// the same for a profile.
+// Recognize a section with limits ("user NAME" or "group NAME"), begin it, and store its values.
 bool is_limit_section(const struct reading *reading);
 void begin_limit(struct reading *reading);
 void store_limit_value(struct reading *reading, const char *key, const char *value);

@@ -82,7 +82,7 @@ enum vg_status gpu_call_begin(struct vg_gpu *gpu, struct gpu_call *ret_call)
 	if (!gpu)
 		return vg_fail(VG_INVALID, 0, "gpu is NULL");
 	SYSTEM_TRY(system_nvml_open(&ret_call->nvml));
-	// `handle` is not valid in this process, which was forked since then.
+	// `handle` is valid only in the process that got it from NVML, not in a forked child.
 	if (atomic_load(&gpu->found_by) != getpid()) {
 		nvmlReturn_t result = ret_call->nvml->nvmlDeviceGetHandleByUUID(gpu->uuid, &handle);
 		if (result)

@@ -61,8 +61,8 @@ static const char *reply_text(const struct vg_entrance *entrance, unsigned index
 	return json_string_value(json_object_get(entrance->replies[index], key));
 }
 
-// Returns the directory of the MPS server. Of a job's replies, only that of the last entered vGPU has it. NULL: the
-// programs do not use MPS.
+// Returns the directory of the MPS server; NULL: the programs do not use MPS. In a job, only the reply for the vGPU
+// that was entered last names the directory.
 static const char *find_mps_pipe(const struct vg_entrance *entrance)
 {
 	const char *pipe = NULL;

@@ -26,8 +26,8 @@ struct vg_suspend_list {
 
 // Ask the daemon to suspend or resume processes. Both functions return once the daemon has sent its requests to the
 // processes; listings show the progress. `drain_ms`: how long a process waits for its threads and the GPU, in
-// milliseconds; 0 means 10 s. Fails with NOT_FOUND, DENIED, UNSUPPORTED (the vGPU is not evictable), BUSY (it is in
-// that state already), INVALID, NO_DAEMON or NO_MEMORY.
+// milliseconds; 0 means 10 s. Fails with NOT_FOUND, DENIED, UNSUPPORTED (the vGPU is not evictable), BUSY (the vGPU is
+// suspended or resumed already), INVALID, NO_DAEMON or NO_MEMORY.
 enum vg_status vg_suspend_request(struct vg_node *node, const struct vg_suspend_target *target, unsigned drain_ms,
 				  struct vg_suspend_list **ret_list);
 enum vg_status vg_resume_request(struct vg_node *node, const struct vg_suspend_target *target,
