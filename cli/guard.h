@@ -18,9 +18,9 @@ struct guarded {
 	size_t count;
 	const char *dir; // directory of the image
 	bool leave_running;
-	const char
-		*scratch;   // for a migration: the temporary directory of the image, or "" if the user named one; NULL:
-			    // no migration
+	// Only for a migration: the temporary directory with the image; "" if the user named a directory, which the
+	// guard does not remove. NULL: the guard is not for a migration.
+	const char *scratch;
 	bool is_suspension; // the dump is a `virgate suspend --deep`, which has no image
 };
 // Starts a guard: a child process that lets the dumped processes run again if this process is killed. Returns 0, or the

@@ -28,7 +28,8 @@ struct opened {
 	uint64_t bytes;
 };
 
-// Checks that a valid seal is that of the publication `name`.
+// Checks that the seal of a range, if valid, was made for the publication `name`. The seal of another publication would
+// mean that the contents were replaced.
 static enum vg_status check_name(const char *name, const struct vg_share_range *range)
 {
 	struct vg_seal seal;

@@ -372,8 +372,9 @@ static pid_t start_process(uid_t uid)
 	return child;
 }
 
-// Makes a text that looks like the id of a container, and is part of the control group paths of all processes of this
-// machine.
+// Makes an invented container id that occurs in the control group paths of all processes of this machine: the first
+// word in this process's own path. A daemon that only searches for the id would take all processes for those of the
+// container.
 static void format_common_id(char ret_id[32])
 {
 	char groups[4096];

@@ -96,7 +96,9 @@ static void turns_back_body(void)
 	CHECK_INT(slot->reason, PAGER_DONE); // no step failed
 	CHECK_INT(slot->missing, 0);
 	CHECK_INT(slot->host, BIG + HANDLE);
-	CHECK_INT(slot->moves, 1); // memory that returned was not copied again
+	// Only the first move copied memory. The part that had returned still had its copy in the host, so it was only
+	// released.
+	CHECK_INT(slot->moves, 1);
 	CHECK_INT(free_on_device(), before + CHUNK);
 	end_other(others[0]);
 	end_other(others[1]);
