@@ -32,7 +32,7 @@ struct balancer_load {
 	// Compute units of the virtual GPU and of its device. 0: the share is not a whole number of units.
 	unsigned units, max_units;
 	int priority; // highest priority of the waiting and running work
-	// Number of executions to bind at the same time: twice as many as the virtual GPU can run at once.
+	// How many executions the balancer keeps bound to this virtual GPU: twice as many as it can run at once.
 	unsigned window;
 	// Executions bound to this virtual GPU: how many wait in its compute unit, and how many run.
 	size_t waiting, running;

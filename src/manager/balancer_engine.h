@@ -121,8 +121,8 @@ enum vg_status balancer_read(struct vg_manager *const *managers, size_t count, s
 enum balancer_fate {
 	BALANCER_BOUND,	    // the work was submitted: *ret_execution is set
 	BALANCER_FAILED,    // *ret_status is the reason; the last error has the text if its status is the same
-	BALANCER_LATER,	    // the virtual GPU is paused
-	BALANCER_ELSEWHERE, // the virtual GPU is closed or in error
+	BALANCER_LATER,	    // not submitted: the virtual GPU is paused, so try again later
+	BALANCER_ELSEWHERE, // not submitted: the virtual GPU is closed or in error, so choose another one
 };
 enum balancer_fate balancer_submit(struct vg_manager *manager, struct balancer_key key, struct vg_balanced *work,
 				   struct vg_execution **ret_execution, enum vg_status *ret_status);

@@ -128,7 +128,8 @@ enum vg_status balancer_take_snapshot(struct vg_balancer *balancer, struct balan
 	struct vg_manager *managers[VG_BALANCER_MANAGERS];
 
 	pthread_mutex_lock(&balancer->worker.lock);
-	// Managers are added but never removed, so the first ones stay valid.
+	// Copy the list, because the lock is not held during balancer_read(). Managers are added but never removed, so
+	// the copied pointers stay valid.
 	unsigned manager_count = balancer->manager_count;
 	for (unsigned i = 0; i < manager_count; i++)
 		managers[i] = balancer->managers[i];

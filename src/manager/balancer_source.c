@@ -45,7 +45,7 @@ static void read_utilization(const struct vg_compute_unit_info *unit, struct bal
 	load->utilization = unit->utilization < unit->share ? unit->utilization / unit->share : 1;
 }
 
-// Reads the load of a virtual GPU. Returns false if the virtual GPU is being closed.
+// Reads the load of a virtual GPU (struct balancer_load). Returns false if the virtual GPU is being closed.
 static bool read_load(struct vg_virtual_gpu *vgpu, unsigned manager, struct balancer_load *load)
 {
 	struct vg_compute_unit_info unit;

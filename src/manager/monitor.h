@@ -49,7 +49,7 @@ struct monitor_series {
 	char name[MONITOR_NAME];
 	struct vg_sample *ring;
 	size_t capacity, count, next; // `next`: index at which the next sample is stored
-	bool busy_known;	      // `busy_ns` was known in the latest reading
+	bool busy_known;	      // true: the latest reading had a value for `busy_ns`
 	uint64_t busy_ns;
 };
 // Creates an empty series. Returns NULL if out of memory.

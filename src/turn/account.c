@@ -175,8 +175,9 @@ static void refill_buckets(const struct turn_arbiter *arbiter, struct turn_vgpu 
 		vgpu->allowance = -vgpu->weight * (double)arbiter->rules.debt_ns;
 }
 
-// Raises the least virtual time of each class: of the vGPUs with a weight, and of those that get idle time only. A vGPU
-// that returns after an absence starts from that time.
+// Updates the least virtual time of two classes: vGPUs with a weight, and vGPUs that get idle time only. The value
+// never decreases. After an absence, a vGPU continues near this value, so that it gets little credit for the time of
+// its absence.
 static void raise_floor(struct turn_arbiter *arbiter)
 {
 	for (int class = 0; class < 2; class ++) {

@@ -73,7 +73,7 @@ struct turn_arbiter {
 	uint64_t turn_ns;    // when the turn was granted
 	uint64_t closed_ns;  // when the holder's gate was closed
 	uint64_t drained_ns; // when the arbiter stops waiting for the drain
-	uint64_t wall_ns;    // how long the turn has lasted so far, without pauses
+	uint64_t wall_ns;    // how long the turn has lasted so far, without pauses for requests of the latency class
 	uint64_t part_ns;    // for how much of the turn the holder had the device
 	uint64_t free_ns;    // how much of `part_ns` may count as handover, which is not charged
 	uint64_t paid_ns;    // how much of `part_ns` was charged
@@ -88,8 +88,8 @@ struct turn_arbiter {
 	uint64_t latency_ns; // when a request was last in progress; 0: never
 	uint64_t shared_ns;  // when a vGPU with a weight last contended; 0: never
 
-	// Running vGPUs side by side: when it began, the earliest time of the next attempt, and the wait after a failed
-	// attempt.
+	// When vGPUs began to run side by side, the earliest time of the next attempt to do so, and how long to wait
+	// after a failed attempt.
 	uint64_t beside_since_ns, beside_after_ns, beside_backoff_ns;
 };
 

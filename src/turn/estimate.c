@@ -1,7 +1,8 @@
 #include "turn/estimate.h"
 
 enum { TAG_SHIFT = 44, UNIT_SHIFT = 4, COUNT_BITS = 6, LEARN = 4, GROWTH = 4, SOON = 5 };
-#define CAPPED (1ull << COUNT_BITS) // bit of an entry: the last measurement was too long, and counted as less
+// Bit of an entry: the last measurement exceeded the estimate by far, so it counted as less.
+#define CAPPED (1ull << COUNT_BITS)
 #define UNITS_SHIFT (COUNT_BITS + 1)
 #define LONG_UNITS (100000ull >> UNIT_SHIFT)
 #define UNITS_MOST ((1ull << (TAG_SHIFT - UNITS_SHIFT)) - 1) // the largest estimate, in units of 16 ns: 36 minutes

@@ -2,8 +2,9 @@
 // A part is the job's vGPU on one device. Only the daemon's arbiter threads call these functions.
 //
 // A collective operation on one device ends only when all others have begun theirs. If the turn ends before the others
-// have begun, the work of that device never ends by itself: the job is torn. So while the gate of a torn job is closed,
-// the parts without work in flight may launch, one launch at a time, until the work that waits for them has ended.
+// have begun, the work of that device never ends by itself: the job is torn. So the job's other devices may launch
+// although the gate is closed: those without work in flight, one launch at a time. This ends when the work that waited
+// for their launches has ended.
 #pragma once
 #include "turn/turn.h"
 #include "virgate/vgpu.h"

@@ -38,7 +38,7 @@ struct turn_wait {
 	uint64_t awake_ns;  // the thread spins until then
 	uint64_t beat_ns;   // time of the arbiter's last sign of life (beat_ns) that the thread saw
 	uint64_t looked_ns; // when the thread last looked at the gate
-	uint64_t step_ns;   // how long the thread was meant to sleep or spin after that look
+	uint64_t step_ns;   // how long the thread should sleep or spin after it last looked
 	uint64_t quiet_ns;  // how long the thread has waited without a beat of the arbiter
 	// Number of the turn for which the thread last woke the arbiter, plus 1; 0: the thread has not woken it.
 	uint32_t rang;

@@ -88,7 +88,7 @@ struct turn_rules {
 	// would do in turns.
 	double beside_gain;
 	// If rates are unknown, vGPUs also stay side by side if they do less than this part of the work that they would
-	// do in turns: they have no more work.
+	// do in turns. Doing so little shows that they have no more work to do.
 	double beside_rest;
 	uint64_t beside_trial_ns; // time from the start of running side by side until the first check
 	uint64_t beside_ns;	  // after this time the vGPUs take turns once, and their rates are measured again
@@ -117,8 +117,9 @@ struct turn_facts {
 	unsigned int in_flight; // number of processes with work in flight
 	bool is_urgent;		// a request of the latency class is in progress
 	bool is_stopped;	// at least one process is stopped
-	// For a job (turn/gang.h): from this time on, a device whose launches wait at the gate may launch although the
-	// gate of the job is closed, because work on another device may wait for them. 0: no device waits in this way.
+	// Only for a job, which has several devices (turn/gang.h). Launches on one device wait at the closed gate, and
+	// work on another device may wait for these launches. From this time on they are allowed. 0: no launch waits in
+	// this way.
 	uint64_t torn_ns;
 };
 
