@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WORDS = 63 }; // maximum number of gates whose change wakes the thread; it polls further gates once a millisecond
+enum { WORDS = 63 }; // a change of at most this many gates wakes the thread; it polls further gates every millisecond
 static const uint64_t look_ns = 1000000, spin_ns = 25000;
 
 struct compute_turn {
@@ -22,7 +22,7 @@ struct compute_turn {
 	struct turn_process process;
 	struct turn_wait wait;
 	bool waits;	   // the compute unit waits at the gate
-	uint32_t restores; // number of restores of the process for which `process.slot` is valid
+	uint32_t restores; // how often the process had been restored when `process.slot` was set
 	uint32_t word;	   // value of the gate's word at the last check
 	uint64_t step_ns;  // how long the thread may sleep, as of the last check
 };

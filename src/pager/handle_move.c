@@ -58,7 +58,8 @@ static CUresult open_window(struct pager_handle *handle)
 	return result;
 }
 
-// Finds an address for copies: one where the program has all of the memory mapped with write access, or else a window.
+// Finds an address for copies. If the program has mapped all of the memory at one address with write access, returns
+// that address. Otherwise maps the memory at an address of the pager's own (a window).
 static CUresult find_address(struct pager_handle *handle, CUdeviceptr *ret_address)
 {
 	for (const struct pager_mapping *mapping = handle->mappings; mapping; mapping = mapping->next)

@@ -15,7 +15,7 @@ void pager_host_limit(uint64_t bytes);
 enum pager_host_step {
 	PAGER_HOST_READY, // all requested bytes are pinned and free
 	PAGER_HOST_MORE,  // one more piece was pinned, call again
-	PAGER_HOST_SHORT, // *ret_missing more bytes are needed, because of the host's memory or of the limit
+	PAGER_HOST_SHORT, // nothing was pinned: the host's memory or the limit lacks *ret_missing bytes
 };
 // Pins one more piece. Call it again until `bytes` are pinned and free. Fails if, after that, the host would have less
 // than `kept` bytes of available memory. The context is current. Meanwhile, other threads that use this memory wait.

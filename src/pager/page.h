@@ -47,7 +47,7 @@ enum pager_reason {
 	PAGER_REASON_COUNT
 };
 
-// Bits of `park`. The bits alone, without a number, also occur in processes of vGPUs that are not evictable.
+// Bits of `park`: the number of the request, and two flags. In a vGPU that is not evictable only the flags are used.
 enum pager_park {
 	PAGER_PARK_NUMBER = 0x3fffffff,
 	PAGER_PARK_DEEP_DONE = 0x40000000,  // the driver has taken the process off the device

@@ -34,8 +34,8 @@ void pager_pop_context(void);
 // Pins one more piece of host memory for the device memory that can move, if at least `kept` bytes of host memory then
 // remain free. *ret_missing: how many bytes are missing; 0 if no context could be made current.
 enum pager_host_step pager_prepare_piece(uint64_t kept, uint64_t *ret_missing);
-// If all of the host memory only keeps copies of memory that is on the device, unpins the next piece of it. Releases
-// all of it after the last piece. Unpinning waits for the GPU. Returns whether pieces are left.
+// Unpins one piece of host memory, if the host memory contains only copies of bytes that are on the device. After the
+// last piece, releases all host memory. Unpinning waits for the GPU. Returns whether pieces are left.
 bool pager_release_piece(void);
 // Prepares the next move: pins host memory ahead of need, and releases unneeded host memory. Returns in how many
 // nanoseconds to call this again; 0: no further call is needed.
