@@ -46,10 +46,11 @@ struct ledger_slot {
 	// The bytes charged to the slot: used[done & 1] is valid. An operation needs only the first two cache lines of
 	// the slot.
 	uint64_t used[2];
-	uint64_t apart;		   // the part of `used` for which ledger_kind_is_declared() returns false
-	uint64_t peak;		   // highest number of declared bytes since the daemon last cleared this member
-	uint64_t undeclared;	   // undeclared memory in bytes, as the daemon last measured it
-	uint64_t applied;	   // highest sequence known to be applied; other processes write it
+	uint64_t apart;	     // the part of `used` that is not declared memory (ledger_kind_is_declared())
+	uint64_t peak;	     // highest number of declared bytes since the daemon last cleared this member
+	uint64_t undeclared; // undeclared memory in bytes, as the daemon last measured it
+	// Highest sequence number whose operation is known to be applied; other processes write it.
+	uint64_t applied;
 	uint64_t exported, adrift; // as in vg_ledger_set_exported()
 	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
 	uint64_t entered_ns;

@@ -283,8 +283,8 @@ int cublaslt_plan(struct cublaslt *cublaslt, struct operation_plan *plan, const 
 	const struct question question = make_question(checked, rules);
 	struct answer answer;
 
-	// For types of tensor cores the reports are not reliable: cuBLASLt 13.1 has a tf32 algorithm that reports no
-	// tensor cores, but reaches 345 TFLOP/s on an H200.
+	// For other types than f32 and f64, cuBLASLt's reports about tensor cores are not reliable. Version 13.1 has a
+	// tf32 algorithm that claims to use none, but reaches 345 TFLOP/s on an H200, which is impossible without them.
 	if (rules.no_tensor_cores && d->type != VG_F32 && d->type != VG_F64)
 		return 1;
 	// The GELU of cuBLASLt for f64 is only as exact as that for f32.

@@ -19,7 +19,8 @@ struct operation_rules {
 	bool portable;				  // use only this library's own kernels, which need no workspace
 };
 
-// A range of memory that each run of a plan uses; `name` is the name of the range in the description.
+// The ranges of memory that each run of a plan uses. `name` is the name that the range has in the operation's
+// description.
 struct operation_ranges {
 	struct {
 		vg_address address;
@@ -35,8 +36,8 @@ struct operation_ranges {
 enum vg_status operation_set_create(struct vg_context *context, struct operation_set **ret_set);
 // Destroys a set. Accepts NULL. All runs must have ended.
 void operation_set_destroy(struct operation_set *set);
-// Returns NULL if a provider is available, otherwise a text that says why not. The text is valid as long as the set.
-// Loads the provider's library if needed.
+// Returns NULL if a provider (cuBLASLt, cuDNN or this library's own kernels) is available. Otherwise returns a text
+// that says why not, which is valid as long as the set exists. Loads the provider's library if needed.
 const char *operation_set_lacks(struct operation_set *set, enum operation_provider provider);
 
 // Checks a description, and chooses the algorithm. Fails with INVALID (the message names the field), UNSUPPORTED (not
@@ -53,7 +54,7 @@ void operation_plan_ranges(const struct operation_plan *plan, struct operation_r
 // Returns how many bytes of device memory (workspace) each run needs, aligned to 256; 0: none.
 size_t operation_plan_workspace(const struct operation_plan *plan);
 enum operation_provider operation_plan_provider(const struct operation_plan *plan);
-// Returns the provider and its algorithm, such as "cuBLASLt, algorithm 66, tile 128x256".
+// Returns a description of the chosen library and its algorithm, such as "cuBLASLt, algorithm 66, tile 128x256".
 const char *operation_plan_says(const struct operation_plan *plan);
 
 // Submits the operation to a stream of the context, or of a green context of the same device, also during a capture.

@@ -46,8 +46,8 @@ struct residence_vgpu {
 };
 
 enum {
-	// A vGPU is idle after half the duration of its last move without use, bounded by these two values. Before its
-	// first move the larger value applies.
+	// A vGPU counts as idle if it was not used for half of the time that its last move took. These two values are
+	// the lower and the upper limit of that time. Before the vGPU's first move the upper limit applies.
 	RESIDENCE_IDLE_LEAST_MS = 500,
 	RESIDENCE_IDLE_MOST_MS = 1000,
 	// The quantum of a vGPU is a multiple of the duration of its last move, bounded by these two values.

@@ -64,7 +64,7 @@ static enum vg_status check_request(const struct vg_vram *vram, const struct sha
 	return VG_OK;
 }
 
-// Returns whether a failed import is the peer's fault: the error means that the peer's description is wrong.
+// Returns whether an import failed because the peer's description of the memory is wrong.
 static bool is_false_claim(enum vg_status status)
 {
 	static const CUresult blamed[] = {CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_DEVICE,
@@ -76,7 +76,8 @@ static bool is_false_claim(enum vg_status status)
 	return false;
 }
 
-// Returns whether the descriptor is not for exported memory. The driver may report that as CUDA_ERROR_UNKNOWN.
+// Returns whether the import failed because the descriptor is not one for exported memory. The driver may report that
+// as CUDA_ERROR_UNKNOWN.
 static bool is_no_export(enum vg_status status)
 {
 	return is_false_claim(status) || (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_UNKNOWN);

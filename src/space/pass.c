@@ -91,7 +91,8 @@ static void undo_move(struct space_pass *pass, const struct space_move *move)
 	pass->bytes_left += move->block->size;
 }
 
-// Plans to move all blocks of a chunk, or as many as the bounds permit. Plans none if the pool has no room.
+// Plans to move all blocks of a chunk, or as many as the limits of bytes and copies permit. Plans none if the pool has
+// no room.
 static enum planned plan_source(struct space_pass *pass, struct space_chunk *source)
 {
 	const size_t before = pass->count;

@@ -13,7 +13,7 @@ struct space_pass {
 	struct vg_memory_space *space;
 	uint64_t bytes_left;	     // number of bytes that the compaction may still move
 	uint64_t bytes;		     // number of bytes to move in this pass
-	bool bounded;		     // a block was not moved because it would have exceeded a bound
+	bool bounded;		     // a block was not moved, because then more bytes would have moved than allowed
 	struct space_chunk *sources; // chunks to be emptied, linked by `next`
 	size_t count;
 	struct space_move move[SPACE_MOVER_PIECES];

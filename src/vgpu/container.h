@@ -12,8 +12,8 @@ struct vg_container {
 	bool kill_outside; // kill processes of the container that use the GPU without Virgate's library
 };
 
-// Enters the vGPU `name`; if `name` is NULL, creates the vGPU that `options` describe. The vGPU is in use as long as
-// the first process lives; then a vGPU that was created here is removed. Fails like vg_vgpu_enter(). *ret_name: the
-// name of the vGPU, which the caller frees.
+// Enters the vGPU `name`; if `name` is NULL, creates the vGPU that `options` describe. The vGPU is in use until the
+// container's first process ends. If this call created the vGPU, the daemon then removes it. Fails like
+// vg_vgpu_enter(). *ret_name: the name of the vGPU, which the caller frees.
 enum vg_status vg_container_enter(struct vg_node *node, const char *name, const struct vg_vgpu_options *options,
 				  const struct vg_container *container, char **ret_name);

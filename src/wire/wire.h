@@ -53,8 +53,8 @@ struct vg_wire_registration {
 struct vg_wire_guest {
 	struct vg_wire_registration self;
 	uint64_t key; // key of the memory (vg_ledger_key); in the answer: the size of the memory in bytes
-	// The number of the shared allocation; 0 in a question: become a guest; 0 in the answer: the memory is charged
-	// in no vGPU.
+	// The number of the shared allocation. In a question, 0 means that the tenant wants to become a guest. In the
+	// answer, 0 means that the memory is charged in no vGPU.
 	uint32_t share;
 	uint32_t zero;
 	char vgpu[VG_WIRE_NAME]; // name of the vGPU to which the memory is charged; empty in the question
