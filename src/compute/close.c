@@ -1,4 +1,5 @@
-// Closes compute units and schedulers. One way of closing fails while there is work; the other way cancels the work.
+// Closes compute units and schedulers. A function whose name ends with _close fails while there is work; one whose name
+// ends with _end cancels the work.
 #include "compute/engine.h"
 #include "compute/wait.h"
 

@@ -8,7 +8,8 @@ bool compute_runs_in(const struct vg_compute_unit *unit, const struct compute_la
 	const struct vg_compute *compute = unit->compute;
 
 	if (compute->direct)
-		return lane == unit->home; // `home` is NULL until the scheduler's thread has seen the compute unit
+		// `home` is NULL, and the unit runs nowhere, until the scheduler's thread has created its lane.
+		return lane == unit->home;
 	return lane == (unit->home && compute->grouped ? unit->home : compute->lanes);
 }
 

@@ -434,7 +434,7 @@ VG_HOT void vg_ledger_read(const struct vg_ledger *ledger, uint64_t *ret_limit, 
 	uint64_t limit;
 	int tries = 0;
 
-	do { // the two values belong together only if both name the same generation of the limit
+	do { // repeat if the limit was changed meanwhile: the charge would belong to another limit
 		account = again;
 		limit = LEDGER_LOAD(ledger->file->header.limits[ledger_tag_limit(account.tag) & 1]);
 		again = ledger_account_read(&ledger->file->header.account);

@@ -219,9 +219,10 @@ int vg_ledger_self(struct vg_ledger_owner *ret_owner);
 // The following functions are for checkpoints. `pid` is the tenant's process in the caller's pid namespace. All threads
 // of that process are stopped, and the caller may read and write its memory.
 
-// Removes the number of its slot from the memory of the process, which can then be dumped. The slot itself does not
-// change. If the process runs on after this call, it claims another slot. Returns 0, VG_LEDGER_BUSY (a thread is within
-// an operation; let it run for a moment), VG_LEDGER_GONE (the memory of the process does not name this slot) or -errno.
+// The process keeps the number of its slot in its own memory. Removes that number, so that the process can be dumped.
+// The slot itself does not change. If the process runs on after this call, it claims another slot. Returns 0,
+// VG_LEDGER_BUSY (a thread is within an operation; let it run for a moment), VG_LEDGER_GONE (the memory of the process
+// does not name this slot) or -errno.
 int vg_ledger_lift(const struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, pid_t pid);
 // Undoes vg_ledger_lift(). Returns 0; VG_LEDGER_GONE: the memory of the process already names a slot; -errno.
 int vg_ledger_put_back(const struct vg_ledger_tenant *tenant, pid_t pid);

@@ -28,7 +28,7 @@ static bool is_less_loaded(const struct balancer_memory *memory, const struct ba
 	double less = best->utilization - load->utilization;
 	if (load->utilization_known && best->utilization_known && (less > 0.1 || less < -0.1))
 		return less > 0;
-	// Take equally loaded virtual GPUs in turn: otherwise the first one would get all short work.
+	// Choose equally loaded virtual GPUs one after the other. Otherwise the first of them would get all short work.
 	return is_better_next(memory, load->key, best->key);
 }
 

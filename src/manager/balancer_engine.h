@@ -120,7 +120,7 @@ enum vg_status balancer_read(struct vg_manager *const *managers, size_t count, s
 			     size_t *ret_count);
 enum balancer_fate {
 	BALANCER_BOUND,	    // the work was submitted: *ret_execution is set
-	BALANCER_FAILED,    // *ret_status is the reason; the last error has the text if its status is the same
+	BALANCER_FAILED,    // *ret_status is the reason; if the last error has the same status, its text explains it
 	BALANCER_LATER,	    // not submitted: the virtual GPU is paused, so try again later
 	BALANCER_ELSEWHERE, // not submitted: the virtual GPU is closed or in error, so choose another one
 };

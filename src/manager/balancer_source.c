@@ -163,8 +163,8 @@ static enum balancer_fate submit_to(struct vg_virtual_gpu *vgpu, struct vg_balan
 		return BALANCER_FAILED;
 	*ret_status = manager_enter(vgpu);
 	if (*ret_status)
-		// without a `bind` callback, no argument has an address of this virtual GPU yet, so another one may run
-		// the work
+		// Only `bind` writes addresses of this virtual GPU into the arguments. Without it, another virtual GPU
+		// may run the work.
 		return work->bind ? BALANCER_FAILED : BALANCER_ELSEWHERE;
 	*ret_status = manager_leave(vgpu, execute_work(vgpu, work, ret_execution));
 	return *ret_status ? BALANCER_FAILED : BALANCER_BOUND;

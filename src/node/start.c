@@ -39,8 +39,8 @@ static bool is_dropped(const struct start *start, const char *variable)
 	return *start->sim_nvml && strncmp(variable, "VIRGATE_NVML=", 13) == 0;
 }
 
-// Makes the daemon's environment: adds the variables with the daemon's directories and simulated GPUs, and leaves out
-// those of a tenant.
+// Makes the daemon's environment: takes the environment of this process without the variables of a tenant, and adds
+// variables for the daemon's directory and simulated GPU.
 static char **make_environment(struct start *start)
 {
 	const struct vg_node *node = start->node;

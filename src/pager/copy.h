@@ -42,8 +42,8 @@ struct pager_copies {
 
 // Creates the stream for the copies if it does not exist. The functions below also do this.
 CUresult pager_copies_start(struct pager_copies *copies);
-// Calls create(owner, index). Repeats it while the device has no room and waits() returns true. Running copies continue
-// meanwhile.
+// Calls create(owner, index), which creates device memory. Calls it again as long as the device has no room and waits()
+// returns true. Running copies continue meanwhile.
 CUresult pager_copies_create(struct pager_copies *copies, CUresult (*create)(void *owner, size_t index), void *owner,
 			     size_t index);
 // Begins a copy. If too many copies are running, waits for the oldest one first. A copy without changed blocks ends at

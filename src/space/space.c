@@ -18,7 +18,7 @@ static void free_space(struct core_object *object)
 	vg_stream_destroy(space->stream);
 	vg_context_destroy(space->context);
 	free(space->plan);
-	if (!core_forked) // in a forked child, destroying the lock would wait for threads that exist only in the parent
+	if (!core_forked) // in a forked child, this would wait for threads that exist only in the parent
 		pthread_cond_destroy(&space->changed);
 	pthread_mutex_destroy(&space->lock);
 	free(space);

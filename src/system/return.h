@@ -1,6 +1,6 @@
-// The macros of this directory that may return from the function that contains them: these five and no others. Each is
-// a statement in a function that returns enum vg_status, and sets the thread's last error when it returns. Memory that
-// the function has acquired before one of them must be freed by a cleanup attribute.
+// Defines five macros that may return from the function in which they stand. No other macro of this directory does so.
+// Each is a statement in a function that returns enum vg_status. When it returns, it sets the thread's last error.
+// Memory that the function has acquired before such a macro must be freed by a cleanup attribute.
 //
 // GPU_CALL, GPU_ASK and GPU_FIGURE are for functions of "system/gpu.h" with a parameter `gpu`.
 #pragma once

@@ -17,7 +17,8 @@ static void bound_virtual_time(const struct turn_arbiter *arbiter, struct turn_v
 		vgpu->virtual_time = most;
 }
 
-// Watches the vGPU's request, which lasts until the process reports its end or no longer launches anything.
+// Notes when a request of the vGPU begins and ends. It ends when the process reports the end, or when there are no
+// launches for `quiet_ns`.
 static void watch_request(const struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, uint64_t now)
 {
 	const struct turn_facts *facts = &vgpu->facts;

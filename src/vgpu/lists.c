@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "node/fields.h"
 
-// The beginning of the allocation of every list. The public struct follows.
+// Every list is one allocation, which begins with this struct. The public struct comes after it.
 struct block {
 	json_t *reply;
 	void *items;

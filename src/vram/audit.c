@@ -130,7 +130,7 @@ static enum vg_status read_past_head(struct vram_audit *audit, struct audit_head
 			     head);
 }
 
-// Reads the end of the log. Call with the log locked.
+// Finds the end of the last record, and which record follows. Call with the log locked.
 static enum vg_status find_end(struct vram_audit *audit, struct audit_head *ret_head)
 {
 	char text[AUDIT_HEAD + 1], path[PATH_MAX];

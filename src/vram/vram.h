@@ -36,8 +36,7 @@ struct vg_vram {
 	struct vram_audit *audit;	 // NULL: no audit log
 };
 
-// What is needed to end an imported region. The region is unmapped but not zeroed, because its memory belongs to the
-// exporter.
+// How to release an imported region. It is unmapped but not zeroed, because its memory belongs to the exporter.
 struct vram_import {
 	enum vg_status (*unmap)(void *user); // unmaps an imported region; called once; NULL: the region is not imported
 	void *user;
@@ -123,7 +122,7 @@ enum vg_status vram_dispose(struct vram_region *region, enum vram_disposal how);
 
 enum vram_outcome { VRAM_OK, VRAM_STALE, VRAM_FROZEN, VRAM_QUARANTINED, VRAM_CROWDED, VRAM_LENT };
 
-// Stores an unused region, which no handle names yet. Returns 0, -ENOMEM or -ENOSPC.
+// Takes an unused entry of the table of regions, which no handle names yet. Returns 0, -ENOMEM or -ENOSPC.
 int vram_table_allocate(struct vram_region **ret_region);
 // Copies the member `vram` of `description`, and all members after it, into the region.
 void vram_table_describe(struct vram_region *region, const struct vram_region *description);
