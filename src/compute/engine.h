@@ -192,8 +192,8 @@ struct vg_compute {
 	int failure; // the driver's error; 0: none
 	char failure_text[384];
 
-	// The list of lanes begins with the lane of the whole device. Only lanes of direct compute units (compute.h)
-	// are freed before the scheduler is.
+	// The list of lanes begins with the lane of the whole device. Lanes exist until the scheduler is destroyed,
+	// except those of direct compute units (compute.h).
 	struct compute_lane *lanes;
 	struct compute_parts *parts; // the device's smallest SM groups; NULL: not created yet
 	bool grouped;		     // compute units run in their SM groups, not on the whole device

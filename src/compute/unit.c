@@ -172,9 +172,9 @@ enum vg_status vg_compute_unit_create(struct vg_compute *compute, const struct v
 
 // ---- for the thread ---------------------------------------------------------------------------------
 
-// Prepares the removal of this compute unit, which ran work for other units. Their streams still refer to driver
-// streams of this unit. Makes them refer to the first driver stream of their own unit. This is possible because none of
-// that work is on the GPU.
+// Prepares the removal of this compute unit, which ran work for other units. Virtual streams of the other units still
+// refer to driver streams of this unit. Makes each refer to the first driver stream of its own unit instead. At this
+// moment none of that work is on the GPU, so the next launches may use another driver stream.
 static void leave_slots(struct vg_compute *compute, const struct vg_compute_unit *unit)
 {
 	for (struct vg_compute_unit *other = compute->units; other; other = other->next)

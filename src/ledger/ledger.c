@@ -315,7 +315,7 @@ VG_HOT void vg_ledger_refund(struct vg_ledger *ledger, enum vg_ledger_kind kind,
 {
 	vg_lock_acquire(&ledger->process->lock);
 	unsigned int number = ledger->process->slot_number;
-	if (number != LEDGER_NO_SLOT) { // a forked child has no slot and has charged nothing
+	if (number != LEDGER_NO_SLOT) { // not in a forked child: it has no slot and has charged nothing
 		struct ledger_slot *slot = &ledger->file->slots[number - 1];
 		uint64_t most = slot->by_kind[kind]; // other tenants may have written any value here
 

@@ -109,7 +109,7 @@ struct balancer_decision {
 	enum vg_balancing_action action;
 	size_t from, to;   // indexes of loads; equal if the decision concerns only one virtual GPU
 	size_t executions; // MIGRATE: number of executions to move; PREEMPT: 1
-	double share;	   // ADJUST_SHARE: the part of the share that moves
+	double share;	   // ADJUST_SHARE: how much compute share moves from `from` to `to`
 	int units;	   // SCALE_UNITS: number of compute units to add, or negative: to remove
 	bool returns;	   // the decision returns a lent share, or removes added compute units
 	bool needed;	   // the lent share is returned because its lender needs it

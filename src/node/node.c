@@ -47,9 +47,9 @@ static bool serves_simulation(struct vg_node *system)
 }
 
 // Chooses the system's daemon, which serves real GPUs or a simulated one for all users, unless the caller or the
-// environment names a runtime directory. If its socket refuses connections, the system's daemon was killed and will be
-// restarted. Requests then wait for it, since a daemon of the user would not know its vGPUs. A daemon that exits
-// normally removes its socket.
+// environment names a runtime directory. If the socket of the system's daemon exists but refuses connections, that
+// daemon was killed (at a normal exit it removes the socket) and will be restarted. Then requests wait for the restart,
+// since a daemon of the user would not know the vGPUs of the system's daemon.
 static void choose_daemon(struct vg_node *node, const char *explicit_dir)
 {
 	const char *given = explicit_dir ? explicit_dir : secure_getenv("VIRGATE_RUNTIME_DIR");

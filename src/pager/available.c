@@ -15,7 +15,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-// Returns MemAvailable of /proc/meminfo.
+// Returns MemAvailable of /proc/meminfo: the memory that programs can still use without swapping.
 static uint64_t read_machine_available(void)
 {
 	char text[TEXT];

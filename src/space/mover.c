@@ -14,7 +14,7 @@ struct space_mover {
 	struct vg_object_code *code;
 	struct vg_kernel *move, *compare;
 	CUevent events[3];	   // recorded before the copies, after the copies, after the comparison
-	struct move_piece *pieces; // page-locked memory; `different` points into the same allocation
+	struct move_piece *pieces; // page-locked memory; the member `different` points into the same allocation
 	uint32_t *different;
 	uint32_t count;
 };

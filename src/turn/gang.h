@@ -23,6 +23,6 @@ struct turn_gang {
 // Combines the facts of the parts into the facts of the job.
 void turn_gang_read(struct turn_gang *gang, const struct turn_facts *parts, unsigned int count, uint64_t now,
 		    struct turn_facts *ret_facts);
-// Computes the gate of the part `index` from the gate of the job, which has at least two parts.
+// Computes the gate for the job's device `index` from the gate of the whole job, which has at least two devices.
 void turn_gang_gate(const struct turn_gang *gang, const struct turn_gate *gate, unsigned int index,
 		    const struct turn_facts *part, struct turn_gate *ret_gate);

@@ -16,8 +16,8 @@ static uint64_t at_most(uint64_t value, uint64_t most)
 	return value < most ? value : most;
 }
 
-// Returns whether the arbiter is known to have stopped: a thread has already waited too long, and the last beat was
-// `beat`.
+// Returns whether the arbiter is known to have stopped: a thread has already waited too long for another beat (sign of
+// life) after the one at the time `beat`.
 static bool has_arbiter_stopped(struct turn_process *process, uint64_t beat)
 {
 	return beat && beat == LOAD(process->last_ns);

@@ -49,7 +49,8 @@ bool audit_head_read(const char *text, size_t length, const struct vram_keys *ke
 
 // ---- files -----------------------------------------------------------------------------------------------
 
-// Writes "FILE.head". Returns false if the path does not fit in PATH_MAX bytes.
+// Writes the path of the head that belongs to the log at `path`: `path` with ".head" appended. Returns false if the
+// path does not fit in PATH_MAX bytes.
 bool audit_head_path(const char *path, char *ret_path);
 // Locks the log with flock(). Returns -ETIMEDOUT if another process had it locked for AUDIT_LOCK_MS, or -errno.
 int audit_lock(int fd, bool exclusive);

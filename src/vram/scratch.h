@@ -1,4 +1,4 @@
-// Keeps temporary memory of calls in a list for later calls. Any thread.
+// Keeps temporary memory in a list after a call has used it, so that later calls need not allocate. Any thread.
 #pragma once
 #include "base/lock.h"
 #include "core/buffer.h"
