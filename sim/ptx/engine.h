@@ -15,7 +15,8 @@ enum {
 	// After this many backward branches, a group of lanes lets other groups run. A branch of a loop that only polls
 	// counts more.
 	PTX_BUDGET = 1 << 15,
-	PTX_SLICE = 1 << 10 // after this many backward branches, an undivided warp lets other warps run
+	// after this many backward branches, a warp whose lanes are in one group lets other warps run
+	PTX_SLICE = 1 << 10
 };
 enum { PTX_BARRIERS = 16, PTX_CLUSTER_BARRIER /* number of the cluster's barrier; a block has 0 to 15 */ };
 enum { PTX_CLUSTER_BLOCKS = 16, PTX_CLUSTER_SHIFT = 24 /* of a shared address, bits from here on select the block */ };
@@ -90,7 +91,8 @@ struct ptx_cluster {
 
 struct ptx_block {
 	struct ptx_block *next;
-	struct ptx_cluster *cluster; // own_cluster of the block with rank 0; NULL: the kernel uses no clusters
+	// points to `own_cluster` of the block with rank 0; NULL: the kernel uses no clusters
+	struct ptx_cluster *cluster;
 	struct ptx_cluster own_cluster;
 	uint32_t rank;
 	uint32_t id[3];
@@ -130,8 +132,9 @@ struct ptx_run {
 	uint32_t local_bytes; // per thread
 	size_t local_stride;
 	uint64_t block_count;
-	uint32_t cluster[3], cluster_blocks; // how many blocks are started together
-	uint64_t unit_count;		     // number of such units, of cluster_blocks blocks each, in the grid
+	// The blocks that are started together (a unit): their number along each axis of the grid, and in all.
+	uint32_t cluster[3], cluster_blocks;
+	uint64_t unit_count; // number of units in the grid
 	uint32_t threads_per_block, warps_per_block;
 	uint32_t resident_limit;
 	uint32_t worker_count;
@@ -261,8 +264,9 @@ struct ptx_frame *ptx_frame_create(struct ptx_worker *worker, const struct ptx_f
 void ptx_frame_release(struct ptx_worker *worker, struct ptx_frame *frame);
 
 // op_warp.c
-// Lets the lanes in each lane's mask wait for each other at `op`. True: the operation may run for warp->mask, and must
-// end with ptx_warp_continue(). False: the group waits, and repeats the operation later.
+// Makes lanes of a warp wait for each other at `op`. masks[lane] has the lanes for which a lane waits. True: the
+// operation may run for warp->mask, and must end with ptx_warp_continue(). False: the group waits, and repeats the
+// operation later.
 bool ptx_warp_meet(struct ptx_warp *warp, const struct ptx_op *op, const uint32_t *masks);
 // Ends a warp operation: returns the next operation, or NULL so that groups can merge.
 const struct ptx_op *ptx_warp_continue(struct ptx_warp *warp, const struct ptx_op *op);

@@ -44,8 +44,8 @@ static void fail(struct ptx_run *run, int error)
 	atomic_store(&run->stop, 1);
 }
 
-// Calls helpers to run the other workers. Returns false if not every worker gets a thread. Then only a cooperative
-// launch fails.
+// Calls helpers to run the other workers. Returns false if not every worker gets a thread. A cooperative launch then
+// fails. Any other launch continues with fewer threads.
 static bool call_helpers(struct ptx_run *run)
 {
 	uint32_t count = run->worker_count - 1;
@@ -57,7 +57,7 @@ static bool call_helpers(struct ptx_run *run)
 	return lacking == 0;
 }
 
-// Runs each warp in turn until the block is done or stopped, or only polls.
+// Runs each warp in turn until the block is done or stopped, or until its threads only poll memory.
 static enum block_result run_block(struct ptx_worker *worker, struct ptx_block *block)
 {
 	struct ptx_run *run = worker->run;
@@ -102,8 +102,8 @@ static enum block_result run_block(struct ptx_worker *worker, struct ptx_block *
 	}
 }
 
-// Starts blocks. A cooperative launch starts all blocks of the worker. Any other launch starts the next ones if no
-// block runs. If `more` is set, it also does so beside running blocks, if the device has room for them.
+// Starts blocks. A cooperative launch starts all blocks of the worker. Any other launch starts the next blocks if no
+// block runs. If `more` is set, it also starts them beside running blocks, if the device has room for them.
 static int start_blocks(struct ptx_worker *worker, bool more)
 {
 	struct ptx_run *run = worker->run;

@@ -33,7 +33,7 @@ enum { PTX_FRAGMENT_REGISTERS = 8, PTX_FRAGMENT_ELEMENTS = 32, PTX_MATRIX_ELEMEN
 
 // Describes how a matrix of D = A * B + C is distributed over lanes. As an array, the matrix has rows * columns
 // elements. Element i of a lane has the index lane_at[lane] + element_at[i]. B is stored transposed: its row n has the
-// elements of column n. A matrix of single bits counts as one of 32-bit words.
+// elements of column n. A matrix of single bits is described as a matrix of 32-bit words.
 struct ptx_fragment {
 	enum ptx_element type;
 	uint8_t bits; // width of an element in a register

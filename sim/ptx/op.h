@@ -113,7 +113,7 @@ ptx_resolve_fn *ptx_resolver(enum ptx_space_kind space);
 ptx_move_fn *ptx_load_mover(unsigned bytes, unsigned register_bits, bool is_signed);
 ptx_move_fn *ptx_store_mover(unsigned bytes, unsigned register_bits);
 
-// Operations that files other than the defining one emit.
+// Operations that are defined in one file and emitted in others.
 ptx_op_fn ptx_op_branch, ptx_op_branch_back, ptx_op_branch_table, ptx_op_call, ptx_op_return, ptx_op_exit;
 ptx_op_fn ptx_op_alu, ptx_op_refused, ptx_op_nothing, ptx_op_special, ptx_op_symbol;
 ptx_op_fn ptx_op_resize, ptx_op_not1, ptx_op_warp_barrier;

@@ -22,7 +22,8 @@ enum atomic_kind {
 typedef unsigned __int128 uint128_t;
 
 struct ptx_atomic_op {
-	// The first member, because ptx_resolve_fn expects it in ptx_op.data. Its member `refs` has the sources b.
+	// This must be the first member, because a ptx_resolve_fn uses ptx_op.data as a struct ptx_memory_op. The
+	// member memory.refs has the registers of the operand b.
 	struct ptx_memory_op memory;
 	enum atomic_kind kind;
 	char class;	  // class of the type (struct ptx_type)

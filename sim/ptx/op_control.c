@@ -5,8 +5,8 @@
 #include "sim/ptx/decode.h"
 #include "sim/ptx/engine.h"
 
-// The thread sanitizer checks neither this function nor the forms. It would check 20 accesses: to the warp, which only
-// one thread uses, and to the code. It checks reads of the code in other operations.
+// To save time, the thread sanitizer skips this function and the functions of alu/. It would check 20 accesses in each
+// call. They are to the warp, which only one thread uses, and to the code, whose reads it checks in other operations.
 __attribute__((no_sanitize("thread"))) const struct ptx_op *ptx_op_alu(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	struct ptx_alu alu = {

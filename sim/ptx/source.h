@@ -33,8 +33,8 @@ struct ptx_type {
 	char class;   // b, u, s, f, p (predicate), t (.texref), i (.surfref), o (.samplerref)
 };
 
-// An address that a variable's initial contents have. At `offset`, `size` bytes hold (address & mask), shifted down by
-// the number of trailing zeros of the mask.
+// An address in a variable's initial contents. At `offset`, `size` bytes hold (address & mask), shifted down by the
+// number of trailing zeros of the mask.
 struct ptx_relocation {
 	struct ptx_relocation *next;
 	struct ptx_symbol *symbol;

@@ -2,8 +2,8 @@
 #include "compare.h"
 #include "float.h"
 
-// Defines the comparisons of floats, by a macro that defines one of them. If x or y is NaN, the plain operators are
-// false, and those with u are true.
+// Calls the macro COMPARE for each comparison of floats. If x or y is NaN, comparisons such as lt are false, and those
+// with a u at the end, such as ltu, are true.
 #define FLOAT_COMPARISONS(COMPARE)      \
 	COMPARE(eq, x == y)             \
 	COMPARE(ne, x<y || x> y)        \

@@ -59,9 +59,10 @@ static inline void round_end(unsigned saved, unsigned mode)
 #define OUT_F32_SAT(x) ptx_saturate_f32(x)
 #define OUT_F32_FTZ_SAT(x) ptx_flush_f32(ptx_saturate_f32(x))
 
-// Flushes a result to 0 if it is below 2^-126, as an H200 does. The test rounds the result to 24 bits with an unbounded
-// exponent. Thus (1 - 2^-24) * 2^-126 becomes 0, although as a subnormal number it would round to 2^-126. `scaled` is
-// the same operation on operands that are 2^64 times as large. It does not overflow for results that may be flushed.
+// Implements .ftz as an H200 does: flushes a result to 0 if it is below 2^-126 before it is rounded as a subnormal
+// number. For example, (1 - 2^-24) * 2^-126 becomes 0, although it would round to 2^-126. To find this out, looks at
+// `scaled`, which is the same result times 2^64. Near the limit, it is rounded as a normal number. It does not overflow
+// for results that may be flushed.
 static inline f32 flush_scaled(f32 rounded, f32 scaled)
 {
 	u32 bits = ptx_bits_f32(rounded);
@@ -132,8 +133,9 @@ ROUNDED_ROW("mad.ftz.sat.f32", fma_rn_ftz_sat_f32, f32, 3)
 	MODE_F64(name, rm, ROUND_DOWN, count, out, __VA_ARGS__)    \
 	MODE_F64(name, rp, ROUND_UP, count, out, __VA_ARGS__)
 
-// Chooses the NaN to return as an H200 does: that of the second source, then that of the third, then that of the first.
-// This processor chooses differently. An addition counts as x * 1 + y, so it prefers its second source.
+// Chooses the NaN to return as an H200 does: that of the second source, else that of the third, else that of the first.
+// The host's processor chooses differently. An addition counts as x * 1 + y, so the NaN of its second source comes
+// first.
 static inline f64 keep_payload(f64 result, f64 x, f64 y, f64 z)
 {
 	if (result == result)

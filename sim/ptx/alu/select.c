@@ -56,7 +56,7 @@ static inline u32 permute(u32 x, u32 y, u32 selectors)
 }
 PTX_OP3("prmt.b32", prmt_b32, u32, u32, u32, u32, permute(x, y, z))
 
-// Defines a mode of prmt by the selectors for each value of c's two low bits.
+// Defines prmt with a mode. s0 to s3 are the selectors for the four values of c's two low bits.
 #define PERMUTE_MODE(mode, s0, s1, s2, s3)                              \
 	static const u32 prmt_##mode##_selectors[4] = {s0, s1, s2, s3}; \
 	PTX_OP3("prmt.b32." #mode, prmt_##mode, u32, u32, u32, u32, permute(x, y, prmt_##mode##_selectors[z & 3]))
