@@ -5,16 +5,20 @@
 
 enum { STEPS_MOST = 4096, PREDICTED_EVENTS = 128 };
 
-// The state of one call of time_advance(): the device, and the first piece of work of each channel that has work.
+// What one call of time_advance() or time_predict() works on: the state of the device, and the first unfinished piece
+// of work of each channel. A channel is the queue of one stream (device_time.h).
 struct advance {
 	struct time_state *state;
 	const struct time_rules *rules;
 	const struct time_queues *queues;
 	bool predicts; // the caller only predicts the future, so ended work is not reported
 	unsigned events;
-	uint64_t demand[TIME_ENGINES]; // how much of each engine its current work could use in total (find_demand)
+	// for each engine: how much of it the pieces of work that it serves now could use in total (find_demand)
+	uint64_t demand[TIME_ENGINES];
 	struct head {
-		uint64_t ready_ns, closed_ns, need_ns; // ready_ns 0: no work, or its process has not allowed it yet
+		// copied from struct time_work; ready_ns is 0 if the channel has no work, or if its process does not
+		// let it begin yet
+		uint64_t ready_ns, closed_ns, need_ns;
 		uint32_t engine, sms;
 	} heads[TIME_CHANNELS];
 };
@@ -48,8 +52,8 @@ void time_begin(struct time_state *state, const struct time_queues *queues)
 	}
 }
 
-// Removes channels without work from the state. Their member `done` already says what the device has done for them, so
-// another process may take such a channel.
+// Removes channels without work from the state. The state need not keep anything about them, because the member `done`
+// of a channel says which of its work has ended. Another process may take such a channel.
 static void drop_idle(struct time_state *state, const struct time_queues *queues)
 {
 	uint32_t count = 0;
@@ -108,7 +112,7 @@ static bool has_ended(const struct advance *advance, uint32_t i)
 	       (head->engine != TIME_SMS || has_device(advance, i));
 }
 
-// Removes all work before number `end` from the channel. Returns false if the array `ended` is full.
+// Removes all work with a number below `end` from the channel. Returns false if the array `ended` is full.
 static bool remove_work(struct advance *advance, uint32_t i, uint64_t end)
 {
 	struct time_state *state = advance->state;
@@ -151,7 +155,8 @@ static enum step end_work(struct advance *advance)
 	return step;
 }
 
-// Returns the next context in turn that has work for the multiprocessors; 0: none.
+// Returns the context that gets the multiprocessors next: of those that wait for them, the one with the lowest turn. 0:
+// no context waits.
 static uint64_t find_waiting(const struct advance *advance)
 {
 	const struct time_state *state = advance->state;
@@ -196,7 +201,8 @@ static void begin_switch(struct advance *advance, uint64_t context)
 	advance->events++;
 }
 
-// Chooses the context that runs on the multiprocessors. Returns true if it is another one than before.
+// Chooses the context that runs on the multiprocessors. Returns true if a context begins to run, or if the device
+// begins to switch to a context.
 static bool choose_context(struct advance *advance)
 {
 	struct time_state *state = advance->state;
@@ -229,8 +235,8 @@ static bool is_being_served(const struct advance *advance, uint32_t i)
 	return advance->heads[i].engine != TIME_SMS || has_device(advance, i);
 }
 
-// Computes the demand for each engine from the work that it serves now. Work shares the multiprocessors in proportion
-// to how many each piece can use. Work shares a copy engine equally.
+// Computes the demand for each engine from the work that the engine serves now. Pieces of work share the
+// multiprocessors in proportion to how many each can use. They share a copy engine equally.
 static void find_demand(struct advance *advance)
 {
 	memset(advance->demand, 0, sizeof advance->demand);
@@ -241,7 +247,8 @@ static void find_demand(struct advance *advance)
 	}
 }
 
-// Returns how fast work on the engine is served: `ret_part` of every `ret_of` nanoseconds.
+// Returns how fast the engine serves each piece of its work: in every *ret_of nanoseconds, the piece gets *ret_part
+// nanoseconds of device time.
 static void find_rate(const struct advance *advance, uint32_t engine, uint64_t *ret_part, uint64_t *ret_of)
 {
 	uint64_t all = engine == TIME_SMS ? advance->rules->sms : 1, demand = advance->demand[engine];
@@ -256,7 +263,8 @@ static void note_event(uint64_t now, uint64_t at, uint64_t *earliest)
 		*earliest = at;
 }
 
-// Returns when the state of any work, or the running context, changes next, if no more work arrives.
+// Returns the time of the next event if no more work arrives: a piece of work begins or ends, or another context runs.
+// UINT64_MAX: no event.
 static uint64_t find_next_event(const struct advance *advance)
 {
 	const struct time_state *state = advance->state;

@@ -21,8 +21,8 @@ enum time_engine {
 };
 
 struct time_work {
-	_Atomic uint64_t ready_ns;  // time from which the work may begin; 0: its process has not allowed it yet
-	_Atomic uint64_t closed_ns; // time from which the work may end; 0: its process has not allowed it yet
+	_Atomic uint64_t ready_ns;  // time from which the work may begin; 0: its process does not let it begin yet
+	_Atomic uint64_t closed_ns; // time from which the work may end; 0: its process does not let it end yet
 	_Atomic uint64_t need_ns;   // how much device time the work takes; valid once closed_ns is not 0
 	_Atomic uint32_t engine;    // enum time_engine
 	_Atomic uint32_t sms;	    // how many multiprocessors the work can use
@@ -62,7 +62,8 @@ struct time_active { // a channel with work
 
 struct time_ended {
 	uint32_t channel, padding;
-	// Number and end of a piece of work. All work before it in the channel has ended, too.
+	// The number of a piece of work that has ended, and the time when it ended. All work before it in the channel
+	// has ended, too.
 	uint64_t sequence, end_ns;
 };
 
@@ -93,7 +94,8 @@ enum time_stage { TIME_WAITS, TIME_RUNS, TIME_ENDS };
 enum time_stage time_stage_of(const struct time_state *state, const struct time_queues *queues, uint32_t channel,
 			      uint64_t sequence);
 
-// Predicts when the work will be at `stage`, if no other work arrives. If the prediction does not reach that far,
-// returns the earlier time that it reaches. UINT64_MAX: a process must act first. Changes the state.
+// Predicts when the piece of work will be at `stage`, if no other work arrives. The prediction stops after a number of
+// events. Then returns the time that it has reached, which is earlier. UINT64_MAX: the work waits until a process acts.
+// Changes the state.
 uint64_t time_predict(struct time_state *state, const struct time_rules *rules, const struct time_queues *queues,
 		      uint32_t channel, uint64_t sequence, enum time_stage stage);

@@ -197,8 +197,8 @@ static int init_header(struct region *region, int fd, const struct sim_config *c
 		error = region_time_init(region, fd);
 	if (error != 0)
 		return error;
-	// Ids of memory contain this number. A process restored from an image may have ids of an earlier simulated
-	// node, so choose another.
+	// Ids of memory contain this number. A process restored from an image may still have ids of an earlier
+	// simulated node. So choose a number that no earlier node had.
 	region->header->generation = (uint32_t)(vg_clock_realtime_ns() >> 10);
 	region->header->version = REGION_VERSION;
 	region->header->magic = REGION_MAGIC; // set last, because it says that the header is complete

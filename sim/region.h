@@ -72,20 +72,24 @@ struct region {
 	struct region_header *header;
 	size_t header_size;
 	uint32_t blocks_per_device;
-	int slot;		     // index of this process in `processes`; -1: this process only observes
-	int lock;		     // descriptor of the header file, for its locks; -1: checkpointed process
-	_Atomic pid_t lock_owner;    // pid of the process that opened `lock`; negative: a forked child resets the lock
-	ino_t inode;		     // inode of the header file
-	pthread_mutex_t threads;     // held by the thread of this process that has the region's lock
-	int devices[SIM_DEVICES];    // descriptors
-	bool overcommit;	     // allocations of this process reserve no space on the file system
-	bool is_own;		     // the directory belongs to this user
-	bool shared;		     // root has created the region, for processes of all users
-	int kept;		     // descriptor by which an observer locks the directory, against its removal; or -1
-	size_t time_offset;	     // offset of the devices' time in the header file
-	pthread_mutex_t time_lock;   // held by the thread of this process that writes a new state of a device
-	int time_slots[SIM_DEVICES]; // 1 + the slot for which space in the file is reserved; 0: none
-	int64_t clock_offset;	     // this process's CLOCK_MONOTONIC minus the devices' time
+	// index of this process in `processes`; -1: this process is an observer, such as NVML
+	int slot;
+	// descriptor of the header file, on which locks are taken; -1: this process is checkpointed
+	int lock;
+	// Pid of the process that opened `lock`. Negative: minus the pid of a forked child that is resetting the lock.
+	_Atomic pid_t lock_owner;
+	ino_t inode;		   // inode of the header file
+	pthread_mutex_t threads;   // held by the thread of this process that has the region's lock
+	int devices[SIM_DEVICES];  // descriptors
+	bool overcommit;	   // allocations of this process reserve no space on the file system
+	bool is_own;		   // the directory belongs to this user
+	bool shared;		   // root has created the region, for processes of all users
+	int kept;		   // descriptor by which an observer locks the directory, against its removal; or -1
+	size_t time_offset;	   // offset of the devices' time in the header file
+	pthread_mutex_t time_lock; // held by the thread of this process that writes a new state of a device
+	// for each device: 1 + the slot whose states have space reserved in the file; 0: none
+	int time_slots[SIM_DEVICES];
+	int64_t clock_offset; // this process's CLOCK_MONOTONIC minus the devices' time
 	char directory[256];
 };
 

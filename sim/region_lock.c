@@ -117,7 +117,8 @@ static bool has_descriptor(const struct region *region)
 }
 
 // Resets the lock in a forked child, which has inherited its parent's locks. A thread that does not exist in the child
-// may have held the mutex. The first thread of the child resets both, and others wait for that.
+// may have held the mutex. The child's first thread that needs the lock resets the lock and the mutex. Other threads
+// wait until this is done.
 static void reset_in_child(struct region *region)
 {
 	pid_t self = getpid(), owner = atomic_load(&region->lock_owner);
@@ -159,8 +160,8 @@ void region_unlock(struct region *region)
 	pthread_mutex_unlock(&region->threads);
 }
 
-// Maps the header file by another descriptor in place of the old mapping. The locks that belong to the old mapping's
-// open file description end with it.
+// Replaces the mapping of the header file by one of another descriptor. This ends the locks that belong to the old
+// mapping's open file description.
 static int remap_file(struct region *region, int fd)
 {
 	void *at = mmap(region->header, region->header_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);

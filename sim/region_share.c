@@ -107,7 +107,7 @@ int region_export(struct region *region, const struct region_export *what, size_
 	record.magic = REGION_EXPORT_MAGIC;
 	region_uuid(&region->header->config, 0, (uint8_t *)&record.payload[10]); // identifies the simulated node
 	format_export_path(region, what->id, what->kind, path, sizeof path);
-	// From now on, the process that frees the memory removes the file.
+	// This makes the process that frees the memory also remove the file.
 	if (what->kind == REGION_EXPORT_MEMORY) {
 		region_lock(region);
 		region->header->blocks[(uint32_t)what->id].exported = 1;
@@ -214,7 +214,8 @@ int region_event_ref(struct region *region, uint32_t index, uint32_t generation)
 static void unref_event(struct region_event *event, int slot)
 {
 	if (region_bit_first_except(event->holders, slot) < 0)
-		// Clear `used` before the last holder: a used event without holders would never be freed.
+		// Clear `used` before the bit of the last holder. In the other order, a process that is killed between
+		// the two would leave a used event without holders, which is never freed.
 		event->used = 0;
 	region_step("unused");
 	region_bit_clear(event->holders, slot);

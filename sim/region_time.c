@@ -16,10 +16,11 @@ enum { PAGE = 4096, STATES = 2 * REGION_PROCESSES, LOOK_FOR_DEAD_NS = 10000000 }
 
 struct region_time { // A device's time, which processes share. Its work and states follow in the file.
 	_Alignas(PAGE) _Atomic uint64_t published; // version << 16 | index of the valid state
-	_Atomic uint32_t generation;		   // futex; changes when work ends unpredictably
-	_Atomic uint32_t channels_used;		   // channels from this index on were never used
-	_Atomic uint64_t looked_ns;		   // when a process last looked for dead processes
-	_Atomic uint64_t failure;		   // number of failures << 32 | error
+	// futex; changes when work ends at a time that could not be predicted
+	_Atomic uint32_t generation;
+	_Atomic uint32_t channels_used; // channels from this index on were never used
+	_Atomic uint64_t looked_ns;	// when a process last looked for dead processes
+	_Atomic uint64_t failure;	// number of failures << 32 | error
 	struct time_channel channels[TIME_CHANNELS];
 };
 _Static_assert(sizeof(struct region_time) % PAGE == 0, "what follows begins with a page");
@@ -86,7 +87,8 @@ int region_time_init(struct region *region, int fd)
 {
 	int error = 0;
 
-	// `published` is 0, so state 0 is valid; its contents are zero.
+	// In a new file, `published` is 0, so the valid state is state 0, whose bytes are zero. Only space must be
+	// reserved.
 	for (unsigned device = 0; device < region->header->config.devices && error == 0; device++) {
 		error = region_reserve(fd, (off_t)get_time_offset(region, (int)device), sizeof(struct region_time));
 		if (error == 0)
@@ -149,9 +151,9 @@ static bool swap_stamp(struct time_stamp *stamp, struct time_stamp expected, str
 	return swapped;
 }
 
-// Notes in the channels which work had ended when a state was published. A process does so before it publishes the next
-// state. If the process is stopped here and continues much later, it changes nothing, because the channels then have
-// other work.
+// Notes in the channels the work that a published state lists as ended. A process does so before it publishes the next
+// state. If the process is stopped here and continues much later, its notes have no effect, because the entries then
+// have the numbers of other work.
 static void mark_ended(struct region *region, int device, const struct time_state *state)
 {
 	struct region_time *time = get_time(region, device);
@@ -200,7 +202,8 @@ static bool publish_state(struct region *region, int device, uint64_t word, cons
 	struct region_time *time = get_time(region, device);
 	unsigned index = 2 * (unsigned)region->slot;
 
-	// The valid state must not change, so write the other state of this process.
+	// Each process has two states in the file. If one is the valid state, write the other, because the valid one
+	// must not change.
 	if (index == (word & 0xffff))
 		index++;
 	copy_state(get_state(region, device, index), state);

@@ -12,7 +12,7 @@
 #include "region.h"
 
 enum {
-	REGION_TIME_MPS = 1,		    // the context that all clients of MPS share
+	REGION_TIME_MPS = 1,		    // the number of the context that all clients of MPS share
 	REGION_TIME_PATIENCE_NS = 20000000, // longest sleep, since this process or another one may fail meanwhile
 	REGION_TIME_GONE_NS = 100000000,    // when a process has died, its work leaves the device after this time
 };
@@ -40,7 +40,8 @@ struct region_piece { // of work
 uint64_t region_time_append(struct region *region, int device, uint32_t channel, const struct region_piece *pieces,
 			    unsigned count, uint64_t ready_ns);
 void region_time_ready(struct region *region, int device, uint32_t channel, uint64_t sequence, uint64_t ready_ns);
-// Lets open work end. It ends at `closed_ns` or later, when the device has spent need_ns on it.
+// Lets work end that was appended with `open` set. It ends at `closed_ns` or later, when the device has spent need_ns
+// on it.
 void region_time_close(struct region *region, int device, uint32_t channel, uint64_t sequence, uint64_t need_ns,
 		       uint64_t closed_ns);
 // Ends the work as soon as all work before it has ended.
@@ -51,7 +52,8 @@ struct region_moment {
 	uint64_t wake_ns;    // before TIME_ENDS: when to query again, at most REGION_TIME_PATIENCE_NS from now
 	uint32_t generation; // changes when work ends at a time that could not be predicted
 };
-// Advances the device to the present and returns the stage of the piece of work.
+// Advances the device to the present. Returns the stage of the piece of work, and when to query again if it has not
+// reached `stage` yet.
 struct region_moment region_time_query(struct region *region, int device, uint32_t channel, uint64_t sequence,
 				       enum time_stage stage);
 // Sleeps until moment->wake_ns, or until work ends whose end could not be predicted.
@@ -59,7 +61,8 @@ void region_time_sleep(struct region *region, int device, const struct region_mo
 // Wakes all processes that sleep in region_time_sleep().
 void region_time_wake(struct region *region, int device);
 
-// Figures of a device until now. Observers may query them, because that publishes no state.
+// Figures of a device until now. A process without a slot in the region, such as NVML, may query them, because the
+// query stores no new state of the device.
 struct region_time_view {
 	uint64_t busy_ns, switching_ns, switches; // sums since the simulated node was created
 	unsigned channels;			  // with work
