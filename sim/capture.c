@@ -85,8 +85,8 @@ static CUresult set_tip(struct sim_captured *captured, CUgraphNode node)
 }
 
 // Frees the graph of a failed capture, even if the program passed that graph to the capture. If the graph is a child or
-// a body of a node, the node loses it. A later use of that node crashes, as in the driver. Call it without the lock,
-// because freeing calls functions of the program.
+// a body of a node, the node loses it. A later use of that node crashes, as in the driver. Call it without the lock of
+// the captures, because freeing calls functions of the program.
 static void free_failed_graph(struct CUgraph_st *graph)
 {
 	struct CUgraphNode_st *owner = graph ? graph->owner : NULL;
@@ -99,7 +99,7 @@ static void free_failed_graph(struct CUgraph_st *graph)
 	sim_graph_free(graph);
 }
 
-// Ends the capture and returns its graph. With the lock held.
+// Ends the capture and returns its graph. Call it with the lock of the captures held.
 static struct CUgraph_st *end_capture(struct sim_capture *capture)
 {
 	struct CUgraph_st *graph = capture->graph;
@@ -255,7 +255,7 @@ CUresult sim_capture_end(struct sim_stream *stream, CUgraph *ret_graph)
 
 // ---- operations that become nodes --------------------------------------------------------------
 
-// Creates the node of a captured operation. Consumes the operation, also on failure.
+// Creates the graph node of a captured operation. The node then owns the operation, which is freed on failure.
 static CUresult new_captured_node(struct CUgraph_st *graph, struct sim_op *op, CUgraphNode *ret_node)
 {
 	static const struct {
@@ -286,7 +286,7 @@ static CUresult new_captured_node(struct CUgraph_st *graph, struct sim_op *op, C
 }
 
 // Adds the node after the latest nodes of the stream (its tips). The node is then the stream's only tip. Call it with
-// the lock held.
+// the lock of the captures held.
 static CUresult append_node(struct sim_captured *captured, CUgraphNode node)
 {
 	for (size_t i = 0; i < captured->tips.count; i++)

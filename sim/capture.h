@@ -4,7 +4,7 @@
 
 #include "sim.h"
 
-// Adds an operation to the graph of a capturing stream. Consumes it, also on failure.
+// Adds an operation to the graph of a capturing stream. The graph then owns the operation, which is freed on failure.
 CUresult sim_capture_op(struct sim_stream *stream, struct sim_op *op);
 // Checks a call that is unsafe while a thread captures, such as cuMemAlloc or cuEventQuery. If a capture forbids the
 // call, invalidates the captures and returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.

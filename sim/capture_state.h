@@ -16,7 +16,8 @@ struct sim_capture {
 	struct sim_capture *next; // list of all captures of the process
 };
 
-// A capturing stream. stream->capture points to this struct. `tips` has the nodes on which its next node depends.
+// A capturing stream. stream->capture points to this struct. `tips` has the nodes on which the stream's next node
+// depends.
 struct sim_captured {
 	struct sim_capture *capture;
 	struct sim_stream *stream; // NULL: destroyed
@@ -29,7 +30,8 @@ struct sim_captured {
 	struct sim_captured *next;
 };
 
-// An event that was recorded in a capture, with the nodes that it stands for. event->capture points to this struct.
+// An event that was recorded in a capture. event->capture points to this struct. `tips` has the nodes on which a stream
+// depends after it has waited for the event.
 struct sim_recorded {
 	struct sim_capture *capture;
 	struct sim_event *event;

@@ -11,8 +11,8 @@
 #include "process.h"
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-// List of freed structs. They are reused only for events, so a stale handle still points to such a struct. Its magic
-// number is 0 while it is in the list.
+// List of freed structs, which are reused only for events. So a stale handle never points to other data. The magic
+// number of a freed struct is 0, so its handle is recognised as invalid.
 static struct sim_event *free_list;
 
 static struct sim_event *get_free_event(void)
@@ -124,8 +124,8 @@ static CUresult run_wait(struct sim_op *op_)
 {
 	struct sim_event_op *op = (struct sim_event_op *)op_;
 
-	// An operation of a stream has its mark (mark.h) in op_->waits, and has waited for it already. A graph node
-	// finds the event's mark now.
+	// An operation that was submitted to a stream has its mark (mark.h) in op_->waits, and has waited for it
+	// already. The operation of a graph node has no stream, so it looks up the event's mark now.
 	struct sim_mark *mark = op->mark ? sim_mark_ref(op->mark) : op_->stream ? NULL : sim_event_last_mark(op->event);
 	if (mark)
 		sim_mark_wait(mark, &op_->context->cancel);

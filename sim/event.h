@@ -22,13 +22,14 @@ struct sim_event {
 };
 struct sim_event *sim_event_new(struct sim_context *context, unsigned flags);
 CUresult sim_event_get(CUevent handle, struct sim_event **ret_event);
-// Call it when the event is recorded again. Creates the mark (mark.h) of this record, for which later waits for the
-// event wait. Returns a reference to the mark.
+// Creates the mark (mark.h) of a new record of the event. Later waits for the event wait for this mark. Returns a
+// reference to the mark.
 struct sim_mark *sim_event_arm(struct sim_event *event);
 // Returns a reference to the mark of the latest record. NULL: the event was never recorded.
 struct sim_mark *sim_event_last_mark(struct sim_event *event);
 
-// An operation that records an event or waits for one. A graph's node is a template, which is cloned for each launch.
+// An operation that records an event or waits for one. A graph node has such an operation as a template. Executable
+// graphs have clones of the template.
 struct sim_event_op {
 	struct sim_op op;
 	struct sim_event *event;

@@ -23,8 +23,8 @@ const struct sim_edge *sim_edges_find(const struct sim_edges *edges, const struc
 void sim_edges_finish(struct sim_edges *edges);
 
 // A condition of conditional nodes. Its value is a word in device memory, which kernels set and conditional nodes read.
-// The handle is the address of the word. A graph shares its conditions with the executable graphs that are made from
-// it, which may exist longer.
+// The handle is the address of the word. The executable graphs that are made from a graph share its conditions, because
+// they may exist longer than the graph.
 struct sim_condition {
 	_Atomic int references;
 	CUgraphConditionalHandle handle;
@@ -109,22 +109,24 @@ struct sim_step {
 	const struct CUgraphNode_st *source;
 	CUgraphNodeType type;
 	bool enabled;
-	uint64_t dependencies; // a hash of the positions of the step's dependencies, to compare programs
+	// A hash of the indices of the steps on which this step depends. An update compares it with the hash in the new
+	// program.
+	uint64_t dependencies;
 	struct sim_op *op;
 	struct sim_graph_memory *memory;
 	CUdeviceptr freed;
 	CUgraphConditionalNodeType conditional;
 	struct sim_condition *condition;
-	struct sim_program **bodies; // programs of a conditional node's bodies, or of a child graph node's graph
+	struct sim_program **bodies; // for a conditional node: its bodies; for a child graph node: its graph
 	unsigned body_count;
 };
 
-// The nodes of an executable graph, in the order in which a launch runs them. A launch uses one program until it ends.
-// An update that comes meanwhile changes a copy.
+// A program: the nodes of an executable graph, sorted in the order in which a launch runs them. Each node is a step. If
+// the executable graph is changed while a launch uses the program, the change is made in a copy.
 struct sim_program {
 	_Atomic int references;
 	size_t count;
-	struct sim_step *steps; // steps in an order that keeps all dependencies
+	struct sim_step *steps; // sorted: each step comes after the steps on which it depends
 	unsigned condition_count;
 	struct sim_condition **conditions;
 	// The user objects that the graph had when this program was made, without those of child graphs.
@@ -133,11 +135,12 @@ struct sim_program {
 CUresult sim_program_new(const struct CUgraph_st *graph, struct sim_program **ret_program);
 CUresult sim_program_copy(const struct sim_program *program, struct sim_program **ret_copy);
 void sim_program_unref(struct sim_program *program); // NULL: does nothing
-// Runs the program. `marks` has a mark for each step that records an event. If `marks` is NULL, each record creates its
-// mark. `cursor` has the program's pieces of work. It is NULL unless the device shares its time (op_time.h).
+// Runs the steps one after the other on this thread. `marks` has, for each step that records an event, the mark
+// (mark.h) of the record. If `marks` is NULL, each record creates its mark. `cursor` says which piece of device time
+// the next step uses. It is NULL unless contexts share the device's time (op_time.h).
 CUresult sim_program_run(struct sim_program *program, struct sim_mark *const *marks, struct sim_time_cursor *cursor);
-// Writes at most `capacity` pieces of work of the program's steps, in the order in which they run. Returns their
-// number.
+// Lists the pieces of work (region_time.h) of the program's steps in the order in which they run. Writes at most
+// `capacity` of them. Returns how many there are in all.
 unsigned sim_program_pieces(const struct sim_program *program, struct region_piece *ret_pieces, unsigned capacity);
 CUresult sim_program_upload(struct sim_program *program);
 void sim_program_each_memory(struct sim_program *program, void (*each)(struct sim_graph_memory *, void *), void *data);
@@ -155,8 +158,8 @@ struct CUgraphExec_st {
 };
 CUresult sim_graph_exec_get(CUgraphExec handle);
 void sim_graph_exec_unref(CUgraphExec exec);
-// Returns the program of `exec` for a change. If a launch uses the program, replaces it by a copy first. Call it with
-// exec->lock held.
+// Returns exec->program, so that the caller can change it. If a launch uses the program, replaces it by a copy first.
+// Call it with exec->lock held.
 CUresult sim_graph_exec_unshare(CUgraphExec exec, struct sim_program **ret_program);
 
 CUresult sim_user_references_copy(const struct sim_user_reference *from, struct sim_user_reference **ret_to);

@@ -48,8 +48,8 @@ static CUresult run_graph(struct sim_op *op)
 	CUresult result = sim_program_run(launch->program, launch->marks, op->time ? &cursor : NULL);
 	if (op->time)
 		sim_time_end_graph(op, &cursor);
-	// Release the launch before other threads learn that it has ended, because the program may need its memory
-	// then.
+	// Release what the launch uses before other threads can see that it has ended. They may then expect that its
+	// memory is free.
 	release_launch(launch);
 	return result;
 }
@@ -59,7 +59,8 @@ static void finish_graph(struct sim_op *op)
 	release_launch((struct graph_op *)op);
 }
 
-// Returns one piece of work (region_time.h) for each node. A graph with too many nodes has a single piece.
+// Lists one piece of work (region_time.h) for each node. A graph with too many nodes has a single piece for all of
+// them.
 static unsigned list_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity)
 {
 	unsigned count = sim_program_pieces(((const struct graph_op *)op)->program, ret_pieces, capacity);
@@ -122,7 +123,7 @@ static void match_address(struct sim_graph_memory *memory, void *data)
 	search->found |= memory->address == search->address;
 }
 
-// Frees memory that this program's free nodes free, but that another graph has allocated.
+// Runs those free nodes of the program whose memory another graph has allocated.
 static void free_foreign(struct sim_program *program)
 {
 	for (size_t i = 0; i < program->count; i++) {

@@ -147,8 +147,8 @@ static CUresult find_physical(struct sim_graph_memory *memory, struct sim_physic
 	return CUDA_SUCCESS;
 }
 
-// Gives access to the memory. A device gets access to its own memory, and all devices get access to managed memory. To
-// host memory, the host and the context's device get access. The node's parameters may name more devices.
+// Gives devices and the host access to the memory. A device can access its own memory. All devices can access managed
+// memory. The host and the context's device can access host memory. The node's parameters may name more devices.
 static void open_memory(struct sim_graph_memory *memory)
 {
 	struct sim_mapping *mapping = memory->range->mappings;

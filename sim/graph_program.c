@@ -258,8 +258,8 @@ static CUresult run_conditional(const struct sim_step *step, struct sim_time_cur
 	return result;
 }
 
-// Records an event. `mark` was created when the launch was submitted. In a body, which may run several times, `mark` is
-// NULL, and each record creates a mark.
+// Records an event. `mark` was created when the launch was submitted. In a nested graph, which may run several times,
+// `mark` is NULL, and each record creates a mark.
 static CUresult run_record(const struct sim_event_op *op, struct sim_mark *mark, const struct sim_time_cursor *cursor)
 {
 	// Run a copy, because an update of the executable graph may copy the step at the same time.
@@ -309,7 +309,8 @@ CUresult sim_program_run(struct sim_program *program, struct sim_mark *const *ma
 	return CUDA_SUCCESS;
 }
 
-// Writes the pieces of work (region_time.h) of a step, and returns their number. 0: the step takes no time.
+// Lists the pieces of work (region_time.h) of a step. Writes at most `capacity` of them. Returns how many there are in
+// all. 0: the step takes no time.
 static unsigned list_step_pieces(const struct sim_step *step, struct region_piece *ret_pieces, unsigned capacity)
 {
 	switch (step->type) {

@@ -6,8 +6,8 @@
 #include "graph.h"
 #include "launch.h"
 
-// Finds the step of a node in the program of `exec`. If a launch uses the program, replaces it by a copy first. On
-// success, exec->lock stays held.
+// Finds the node's step in exec->program, so that the caller can change it. If a launch uses the program, replaces it
+// by a copy first. On success, exec->lock stays held.
 static CUresult open_step(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type, struct sim_step **ret_step)
 {
 	struct sim_program *program;
@@ -169,8 +169,8 @@ static CUresult check_kernel(const struct sim_step *before, const struct sim_ste
 	return CUDA_SUCCESS;
 }
 
-// Checks that the new program differs from the old one only in parameters of nodes. Compares the nodes one after the
-// other in the order of the programs, as the driver does.
+// Checks that the nodes of the new program differ from those of the old one only in their parameters. Compares the
+// nodes one by one in their sorted order, as the driver does.
 static CUresult check_update(const struct sim_program *before, struct sim_program *after,
 			     CUgraphExecUpdateResultInfo *info)
 {
@@ -198,7 +198,8 @@ static CUresult check_update(const struct sim_program *before, struct sim_progra
 	return CUDA_SUCCESS;
 }
 
-// Makes each new step stand for the same node as the old step, and enables or disables it like the old step.
+// Makes each step of the new program refer to the same node as the old step at its index. Enables or disables it like
+// the old step.
 static void keep_identity(const struct sim_program *before, struct sim_program *after)
 {
 	for (size_t i = 0; i < before->count; i++) {

@@ -31,8 +31,8 @@ struct CUgraphicsResource_st {
 };
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-// List of freed structs. They are reused only for resources, so a stale handle still points to such a struct. Its magic
-// number is 0 while it is in the list.
+// List of freed structs, which are reused only for resources. So a stale handle never points to other data. The magic
+// number of a freed struct is 0, so its handle is recognised as invalid.
 static struct CUgraphicsResource_st *free_list;
 
 struct object {			      // An object that VIRGATE_SIM_GL declares

@@ -45,7 +45,8 @@ void sim_mark_unref(struct sim_mark *mark)
 		free(mark);
 }
 
-// The member `done` is 0 until the mark is done, or 2 if a thread sleeps until then. Afterwards it is 1.
+// Wakes the threads that wait for the mark. The member `done` is 0 at first, 2 while a thread sleeps, and 1 once the
+// mark is done.
 void sim_mark_finish(struct sim_mark *mark)
 {
 	sim_mark_finish_at(mark, sim_device_clock_ns());

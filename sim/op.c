@@ -84,8 +84,8 @@ const struct ptx_space *sim_op_space(const struct sim_op *op)
 	return &op->context->device->space;
 }
 
-// Waits for the work that must end before the operation. If the device shares its time, then allows it to
-// begin the operation.
+// Waits for the work that must end before the operation. If contexts share the device's time, tells the device that the
+// operation may begin.
 static void wait_for_marks(struct sim_op *op)
 {
 	uint64_t latest = 0;
@@ -276,8 +276,8 @@ static void order_with_default(struct sim_stream *stream, struct sim_op *op)
 	}
 }
 
-// For a device that shares its time: runs the operation at once, as on any other device. But the operation ends only
-// when the device has had time for it. Call it with context->lock held; releases the lock while the operation runs.
+// Runs an operation at once, on a device that shares its time between contexts. The operation counts as ended only when
+// the device has had time for it. Call it with context->lock held; releases the lock while the operation runs.
 static void perform_ahead(struct sim_stream *stream, struct sim_op *op)
 {
 	stream->running = op; // operations that are submitted meanwhile must wait in the queue

@@ -6,16 +6,16 @@
 struct ptx_space;
 struct region_piece;
 
-// A kind of operation. The struct of each kind begins with a struct sim_op. Operations can be cloned: a node of a graph
-// has an operation as a template, and each launch runs a clone.
+// A kind of operation. The struct of each kind begins with a struct sim_op. Operations can be cloned: a graph node has
+// an operation as a template, and each executable graph runs a clone of it.
 struct sim_op_class {
 	const char *name;
 	size_t size;
 	// Runs the operation to its end on the calling thread: the stream's worker, or the thread of a graph's launch.
 	// A result other than success becomes the sticky error.
 	CUresult (*run)(struct sim_op *op);
-	// Completes a clone, which is a plain copy of the struct at first. Duplicates or references what the operation
-	// owns. May be NULL.
+	// Called for a new clone, which is a plain copy of the struct. Duplicates what the operation owns, or takes
+	// references to it. May be NULL.
 	CUresult (*clone)(struct sim_op *op);
 	// Frees what the operation owns. May be NULL.
 	void (*finish)(struct sim_op *op);
@@ -39,7 +39,7 @@ struct sim_op {
 	struct sim_op *next;	     // next operation in the stream's queue
 	struct sim_stream *stream;   // NULL until submitted
 	struct sim_context *context; // context whose memory the operation uses
-	struct sim_mark *mark;	     // finished when the operation ends
+	struct sim_mark *mark;	     // the mark (mark.h) that is finished when the operation ends
 	struct sim_mark **waits;     // marks that must be done before the operation may run
 	unsigned wait_count, wait_capacity;
 	bool instant;  // the operation takes no time: an idle stream may run it on the submitting thread

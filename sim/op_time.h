@@ -17,8 +17,8 @@ struct sim_time_cursor {
 	uint64_t gathered_ns;
 };
 
-// Writes the only piece of work of an operation that runs on the host, if `capacity` is not 0. Later work of the stream
-// waits for it. Returns 1, the number of pieces.
+// Describes the only piece of work of an operation that runs on the host. Later work of the stream waits for that
+// piece. Writes nothing if `capacity` is 0. Returns 1, the number of pieces.
 unsigned sim_time_host_piece(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity);
 
 // Returns whether the channel has room for the operation's pieces. Call it with context->lock held.
