@@ -88,8 +88,9 @@ CUresult sim_range_reserve(size_t size, size_t alignment, CUdeviceptr hint, enum
 			      ? get_granule(hint)
 			      : SIZE_MAX;
 
-	// The alignment applies to the address, but the window itself may be less aligned. `skew` is the number of
-	// granules from the start of the window to the first aligned address.
+	// The alignment is that of the address. The window (the range of device addresses) may begin at an address with
+	// a smaller alignment. `skew` is the number of granules from the start of the window to the first aligned
+	// address.
 	size_t skew = unit > 1 ? (unit - (sim_process.window >> SIM_GRANULE_SHIFT) % unit) % unit : 0;
 	size_t at = skew == 0 ? find_free(count, unit, wish) : find_free(count + unit, 1, wish);
 	if (at == SIZE_MAX)

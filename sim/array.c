@@ -22,8 +22,8 @@ struct sim_mipmap {
 };
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-// Lists of freed structs. They are reused only for arrays, so a stale handle still points to such a struct. Its magic
-// number is 0 while it is in the list.
+// Lists of freed structs, which are reused only for arrays. So a stale handle never points to other data. The magic
+// number of a freed struct is 0, so its handle is recognised as invalid.
 static struct sim_array *free_arrays;
 static struct sim_mipmap *free_mipmaps;
 
@@ -76,8 +76,8 @@ static size_t get_channel_bytes(CUarray_format format)
 	}
 }
 
-// Rounds an extent up to whole blocks. The length of a block is at least `unit`. It doubles as the extent grows, up to
-// `unit * most`.
+// Rounds an extent up to whole blocks. The length of a block is `unit`, doubled until it is at least the extent, but at
+// most `unit * most`.
 static size_t round_to_block(size_t extent, size_t unit, size_t most)
 {
 	size_t units = 1;
@@ -99,7 +99,7 @@ bool sim_array_is_volume(const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 	return descriptor->Depth && !(descriptor->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP));
 }
 
-// Returns the memory that an array with deferred mapping needs.
+// Returns the size and the alignment of the memory that an array with deferred mapping needs.
 static CUDA_ARRAY_MEMORY_REQUIREMENTS find_requirements(struct sim_array *const *levels, unsigned count)
 {
 	bool is_volume = sim_array_is_volume(&levels[0]->descriptor);

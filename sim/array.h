@@ -11,11 +11,14 @@ struct sim_array {
 	uint32_t magic;
 	struct sim_context *context;
 	CUDA_ARRAY3D_DESCRIPTOR descriptor;
-	CUdeviceptr base;		    // 0: the array has deferred mapping, or is sparse
-	size_t element, pitch, slice, size; // bytes; rows of a slice are `pitch` apart
-	size_t width, height, depth;	    // elements, rows and slices; at least 1
-	struct sim_mipmap *mipmap;	    // the mipmapped array, if this array is a level of one; or NULL
-	struct sim_range *mapping;     // memory that cuMemMapArrayAsync mapped to this array or first level; NULL: none
+	CUdeviceptr base; // 0: the array has deferred mapping, or is sparse
+	// in bytes: one element, the distance of two rows, the distance of two slices, the whole array
+	size_t element, pitch, slice, size;
+	size_t width, height, depth; // extents of the array in elements, rows and slices; each is at least 1
+	struct sim_mipmap *mipmap;   // the mipmapped array, if this array is a level of one; or NULL
+	// The memory that cuMemMapArrayAsync mapped to this array, or to the mipmapped array whose first level this is.
+	// NULL: none.
+	struct sim_range *mapping;
 	struct sim_sparse *sparse;     // the tiles, shared by all levels of a mipmapped array; NULL: not sparse
 	const struct ptx_tiles *tiles; // tiles of this level
 	struct sim_array *next_free;
@@ -29,8 +32,8 @@ bool sim_array_is_volume(const CUDA_ARRAY3D_DESCRIPTOR *descriptor);
 // rounded up to whole blocks.
 uint64_t sim_array_block_bytes(const struct sim_array *array, bool is_volume);
 
-// Checks that `physical` belongs to a tile pool of the context's device, and has `size` bytes from the offset on. It
-// may be NULL, if the program passed an invalid handle. Call it with the memory lock held.
+// Checks that `physical` belongs to a tile pool of the context's device, and has `size` bytes from the offset on.
+// `physical` is NULL if the program passed an invalid handle. Call it with the memory lock held.
 CUresult sim_array_check_memory(const struct sim_context *context, const struct sim_physical *physical,
 				unsigned long long offset, size_t alignment, size_t size);
 // Maps all of `physical` at new addresses, which are freed with the context. Call it with the memory lock held.

@@ -1,5 +1,5 @@
-// Implements cuDeviceGetAttribute. Returns the configured value, or that of an H200 if the simulator behaves like one.
-// For what is not simulated, returns 0.
+// Implements cuDeviceGetAttribute. Returns the configured value, or the value of an H200 for what the simulator does
+// like an H200. Returns 0 for what is not simulated.
 #include "entry.h"
 #include "kernel.h"
 #include "process.h"

@@ -190,8 +190,9 @@ int sim_config_parse(const char *spec, struct sim_config *ret_config, char *prob
 	return 0;
 }
 
-// Returns a hash of the configuration and of its text. A different text means a different simulated node with its own
-// daemon, because two daemons must not admit vGPUs to the memory of one device.
+// Returns a hash of the configuration and of its text. The hash is part of the directory's name, so each text has a
+// simulated node and a daemon of its own. If two texts had one node, their daemons would admit vGPUs to the same
+// memory.
 static uint64_t hash_config(const struct sim_config *config, const char *spec)
 {
 	char text[512];

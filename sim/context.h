@@ -44,11 +44,12 @@ struct sim_context {
 	unsigned room_waiters;		       // number of threads that wait for room in a queue, under `lock`
 	pthread_cond_t no_room_waiters;	       // signalled when `room_waiters` becomes 0
 
-	struct sim_block *blocks;	     // granules for small allocations (block.c)
-	uint32_t peers;			     // a bit for each device ordinal to which peer access is enabled
-	void *_Atomic exec;		     // points to a struct sim_exec; may be set while other threads read it
-	struct sim_context *next;	     // list of all contexts, under the lock of context.c
-	_Atomic(struct sim_context *) views; // contexts made from green contexts (cuCtxFromGreenCtx); also ended ones
+	struct sim_block *blocks; // granules for small allocations (block.c)
+	uint32_t peers;		  // a bit for each device ordinal to which peer access is enabled
+	void *_Atomic exec;	  // points to a struct sim_exec; may be set while other threads read it
+	struct sim_context *next; // list of all contexts, under the lock of context.c
+	// list of contexts made from green contexts (cuCtxFromGreenCtx), also those that have ended
+	_Atomic(struct sim_context *) views;
 	struct sim_context *next_view;
 };
 

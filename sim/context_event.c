@@ -21,8 +21,8 @@ struct sim_context_wait {
 	struct sim_context_wait *next;
 };
 
-// Iterates over `context` and the contexts that were made from its green contexts. Returns the one after `at`. If `at`
-// is NULL, returns `context` itself.
+// Iterates over `context` and the contexts that were made from its green contexts. Returns the context that follows
+// `at` in this order. If `at` is NULL, returns `context` itself.
 static struct sim_context *get_next_context(struct sim_context *context, const struct sim_context *at)
 {
 	if (!at)
@@ -184,8 +184,8 @@ void sim_context_order_stream(struct sim_stream *stream)
 	(void)sim_submit(stream, op);
 }
 
-// Returns a reference to the stream after `stream` in the list of `one`. If `stream` is NULL, starts at the first
-// stream. Skips streams that do not belong to `context`, or not to `green`.
+// Returns a reference to the stream that follows `stream` in the list one->streams. If `stream` is NULL, starts at the
+// head of the list. Skips closed streams, and those that do not belong to `context`, or not to `green`.
 static struct sim_stream *get_next_stream(struct sim_context *one, const struct sim_context *context,
 					  const struct sim_green *green, const struct sim_stream *stream)
 {

@@ -21,8 +21,9 @@ struct side {
 	struct sim_copy_tiles tiles;
 };
 
-// Checks that [first, first + length) is inside one allocation, or inside mappings without a gap. If `by` is not NULL,
-// that device must have access to memory of pools. Returns the device that can do the copy.
+// Checks that [first, first + length) is inside one allocation, or inside mappings without a gap. If `by` is not NULL
+// and the memory is of a pool, the device `by` must have access to it. Stores a device that can do the copy in
+// *ret_device.
 static CUresult check_device(const struct sim_device *by, CUdeviceptr first, size_t length, enum sim_access access,
 			     struct sim_device **ret_device)
 {
@@ -82,7 +83,7 @@ static CUmemorytype find_memory_type(CUdeviceptr address)
 	return sim_host_find(address, &pointer) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 }
 
-// Checks one side of a copy, and finds its address and its device.
+// Checks the source or the destination of a copy, as `access` says. Finds its address and its device.
 static CUresult resolve_side(struct sim_copy_op *op, const struct sim_device *by, enum sim_access access,
 			     struct side *ret_side)
 {
@@ -170,7 +171,8 @@ static CUresult find_piece(const struct sim_copy_tiles *tiles, size_t x, size_t 
 		return CUDA_SUCCESS;
 	if (array->magic != SIM_ARRAY_MAGIC || !array->sparse || tiles->x + x >= array->width * array->element ||
 	    tiles->y + y >= array->height || tiles->z + z >= array->depth)
-		return CUDA_ERROR_ILLEGAL_ADDRESS; // the array was destroyed before the graph that copies it
+		// the array was destroyed before the launch of a graph that copies it
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
 	*ret_address = sim_sparse_find(array, tiles->x + x, tiles->y + y, tiles->z + z, &span);
 	*length = *length < span ? *length : span;
 	return CUDA_SUCCESS;
@@ -254,8 +256,8 @@ const struct sim_op_class sim_copy_class = {.name = "copy",
 					    .finish = finish_copy,
 					    .pieces = list_pieces};
 
-// Creates a copy operation. `by` is the device that must have access to memory of pools. If `by` is NULL, any device
-// with access does the copy.
+// Creates a copy operation. If the memory is of a pool, the device `by` must have access to it. If `by` is NULL, any
+// device with access does the copy.
 static CUresult new_copy_op(struct sim_context *context, const struct sim_device *by, const CUDA_MEMCPY3D *copy,
 			    struct sim_op **ret_op)
 {
@@ -304,7 +306,8 @@ static CUresult check_host(const CUDA_MEMCPY3D *copy, uintptr_t first, size_t pi
 	return cover == SIM_HOST_PART ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-// Submits a copy to a stream. If `peers` is set, the stream's device may lack access to memory of pools.
+// Submits a copy to a stream. If `peers` is set, the copy is allowed even if the stream's device has no access to a
+// pool whose memory is copied.
 static CUresult submit_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool peers, enum sim_call call)
 {
 	bool asynchronous = call == SIM_ASYNCHRONOUS;
@@ -340,8 +343,8 @@ static CUresult submit_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool pee
 		op_->instant = true;
 		return sim_submit(stream, op_);
 	}
-	// As on hardware, the program may reuse pageable memory of the source when the call returns. If the target is
-	// pageable, it is complete by then.
+	// As on hardware, the program may reuse pageable memory of the source when the call returns. If the destination
+	// is pageable, the whole copy is complete when the call returns.
 	if (asynchronous && from_pageable && !to_pageable && small) {
 		op->staged = malloc(op->copy.WidthInBytes);
 		if (op->staged) {

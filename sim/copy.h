@@ -34,8 +34,9 @@ struct sim_copy_op {
 	struct sim_op op;
 	CUDA_MEMCPY3D copy;
 	struct sim_copy_tiles from_tiles, to_tiles;
-	struct sim_device *source, *target; // the device whose memory each side is in; NULL: host memory
-	uintptr_t from, to;		    // addresses of the first byte of each side
+	// the devices whose memory the source and the destination are in; NULL: host memory
+	struct sim_device *source, *target;
+	uintptr_t from, to; // addresses of the first byte of the source and of the destination
 	size_t from_pitch, from_slice, to_pitch, to_slice;
 	void *staged; // the contents of a pageable source, copied during the call
 };

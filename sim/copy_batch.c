@@ -84,7 +84,7 @@ CUresult CUDAAPI cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, s
 }
 
 // Sets the source or the destination of a copy. Lengths and offsets along a row are in elements of `element` bytes.
-// That is 1 if neither side is an array.
+// `element` is 1 if neither the source nor the destination is an array.
 static CUresult set_operand(const CUmemcpy3DOperand *from, size_t element, CUDA_MEMCPY3D *to, enum sim_access access)
 {
 	CUmemorytype type = CU_MEMORYTYPE_UNIFIED;

@@ -62,7 +62,7 @@ CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx hCtx)
 
 	SIM_ENTER(cuGreenCtxDestroy);
 	SIM_TRY(get_green(hCtx, &green));
-	green->magic = 0; // the struct stays, so that its handle can be distinguished from garbage
+	green->magic = 0; // the struct is not freed, so that a later use of the handle finds an invalid magic number
 	if (green->view)
 		sim_context_end(green->view);
 	sim_stream_close(green->internal);

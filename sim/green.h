@@ -41,7 +41,8 @@ CUresult sim_green_descriptor_get(CUdevResourceDesc handle, const struct sim_gre
 
 // Returns the number of multiprocessors in the mask.
 unsigned sim_green_count(const uint8_t mask[SIM_SMS / 8]);
-// Stores the resource of a type that `green` has. If `green` is NULL, stores that of the device.
+// Describes in *resource what `green` has of the given type, such as its multiprocessors. If `green` is NULL, describes
+// what the device has.
 CUresult sim_green_get_resource(CUdevResource *resource, CUdevResourceType type, const struct sim_device *device,
 				const struct sim_green *green);
 

@@ -11,7 +11,9 @@ enum { DESCRIPTOR_MAGIC = 0x44455332, RESOURCE_MAGIC = 0x52455332, QUEUES = 8 };
 struct resource { // The simulator's description of a resource, in CUdevResource's private bytes.
 	uint32_t magic, device;
 	uint32_t split; // number of the call that split off the resource; 0: it was not split off
-	bool group;	// the resource is a group, which cannot be split until a green context has it
+	// The resource came from a split and cannot be split again. A green context that is made from it has the same
+	// SMs as a resource that can be split.
+	bool group;
 	uint8_t mask[SIM_SMS / 8];
 };
 _Static_assert(sizeof(struct resource) <= sizeof(((CUdevResource *)0)->_internal_padding), "fits");
@@ -29,8 +31,8 @@ unsigned sim_green_count(const uint8_t mask[SIM_SMS / 8])
 
 enum scheduling { COSCHEDULED, IGNORE_COSCHEDULING };
 
-// Returns the number of which a group's number of SMs must be a multiple. It is 8, the size of a cluster, or 2 if the
-// SMs need not be scheduled together. Before compute capability 9.0, it is 4 or 2.
+// Returns the number of SMs in which groups grow: a group has a multiple of it. It is 8, the size of a cluster, or 2 if
+// the SMs need not be scheduled together. It is 4 for compute capability 8.x, and 2 for older devices.
 static unsigned get_unit(enum scheduling scheduling)
 {
 	if (sim_process.config.cc_major < 9)
@@ -142,7 +144,7 @@ CUresult CUDAAPI cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(read_resource(input, &hidden));
 	if (hidden.group)
-		// A group can be split only after a green context has it.
+		// The resource came from a split. To split its SMs again, a green context must have them.
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 	unsigned unit = get_unit(useFlags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING ? IGNORE_COSCHEDULING
 											    : COSCHEDULED),
@@ -180,7 +182,8 @@ static CUresult compute_group_size(const struct sim_split_group *group, unsigned
 		return CUDA_ERROR_INVALID_VALUE;
 	if (unit % least || (group->preferred && (group->preferred < unit || group->preferred % unit)))
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-	unsigned grain = backfill ? least : unit; // with backfill, SMs that cannot be scheduled together may join
+	// with backfill, a group may have more SMs, which cannot be scheduled together with the others
+	unsigned grain = backfill ? least : unit;
 	*ret_unit = unit;
 	*ret_count = group->count ? group->count : have / grain * grain;
 	return *ret_count % grain || *ret_count > have ? CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION : CUDA_SUCCESS;
@@ -201,7 +204,7 @@ CUresult CUDAAPI sim_green_split(CUdevResource *result, unsigned groups, const C
 	if (hidden.group)
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 	rest = hidden;
-	for (unsigned i = 0; i < groups; i++) { // checks all groups first
+	for (unsigned i = 0; i < groups; i++) { // check all groups before any SM is moved
 		SIM_TRY(compute_group_size(&parameters[i], sim_green_count(rest.mask), &unit, &count));
 		if (count == 0 && result)
 			return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
@@ -222,7 +225,8 @@ CUresult CUDAAPI sim_green_split(CUdevResource *result, unsigned groups, const C
 
 // ---- descriptors -----------------------------------------------------------------------------
 
-// Adds multiprocessors to a descriptor. As on hardware they may come from several splits, and may be repeated.
+// Adds multiprocessors to a descriptor. As on hardware, they may come from several splits, and the same one may be
+// given twice.
 static CUresult add_sms(struct sim_green_descriptor *descriptor, const CUdevResource *resource, bool *found)
 {
 	struct resource hidden;

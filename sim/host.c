@@ -13,7 +13,8 @@
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct sim_host **hosts; // by address
 static size_t count, capacity;
-static atomic_ullong changes = 1; // counts changes of the list, after which cached results are invalid
+// counts changes of the list `hosts`; results of earlier searches are valid only while it stays the same
+static atomic_ullong changes = 1;
 
 // Returns the index of the first entry that begins above `address`.
 static size_t find_above(uintptr_t address)

@@ -37,8 +37,8 @@ void sim_host_pool_remove(uintptr_t base);
 void *sim_host_translate(void *device, uint64_t address, size_t length, bool write);
 
 enum sim_host_cover {
-	SIM_HOST_NONE,	// the range begins in pageable memory; its end may be in a registration
-	SIM_HOST_WHOLE, // the range is inside one allocation or registration
-	SIM_HOST_PART,	// the range begins inside an allocation or registration, and ends outside it
+	SIM_HOST_NONE,	// the range begins in pageable memory; its end may be in registered memory (cuMemHostRegister)
+	SIM_HOST_WHOLE, // the range is inside one allocation, or inside one registered range
+	SIM_HOST_PART,	// the range begins inside an allocation or a registered range, and ends outside of it
 };
 enum sim_host_cover sim_host_cover(uintptr_t first, size_t length);

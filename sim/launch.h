@@ -33,8 +33,8 @@ struct sim_launch_request {
 // Checks the request as the driver does during the call, and creates the operation.
 CUresult sim_launch_op_new(struct sim_context *context, const struct sim_launch_request *request,
 			   struct sim_op **ret_op);
-// Computes the size of a cluster in blocks, and checks it against the kernel and the grid. The size is in the
-// attributes (may be NULL), in the kernel's code or in its settings. An axis is 0 if none of these has it.
+// Computes the size of a cluster in blocks, and checks it against the kernel and the grid. The size comes from the
+// attributes (may be NULL), the kernel's code or its settings. If none of these has a size, stores zeros.
 CUresult sim_launch_cluster(const struct CUfunc_st *function, const unsigned grid[3],
 			    const struct sim_launch_attributes *attributes, unsigned ret_cluster[3]);
 CUresult sim_launch_attributes_add(struct sim_launch_attributes *attributes, CUlaunchAttributeID id,

@@ -285,9 +285,8 @@ static CUresult report_fault(const struct sim_launch_op *launch, const struct pt
 	}
 }
 
-// Returns how many host threads run a grid: at most one for each processor, and at most one for each block. The
-// interpreter first starts one of them, and the others later. If all blocks must run at once, it starts all threads at
-// once.
+// Returns how many host threads may run a grid: at most one for each processor, and at most one for each block. A small
+// cooperative grid gets only one, because the interpreter starts all threads of a cooperative grid at once.
 static unsigned count_host_threads(const struct sim_launch_op *launch)
 {
 	static _Atomic unsigned processors;

@@ -16,11 +16,13 @@ struct sim_physical {
 	size_t size;
 	int memory; // descriptor of host memory, or -1
 	off_t memory_offset;
-	bool borrowed;			// the descriptor belongs to a pool, so it is not closed here
-	CUresult foreign;		// error that every restore returns if the memory was imported; otherwise 0
-	bool shared;			// the memory was exported or imported, so another struct may represent it, too
-	bool driver;			// the driver allocated the memory for itself: contexts, stacks
-	CUmemAllocationProp properties; // of cuMemCreate
+	bool borrowed; // the descriptor belongs to a pool, so it is not closed here
+	// if the memory was imported: the error with which every restore from a checkpoint fails; otherwise 0
+	CUresult foreign;
+	// the memory was exported or imported, so another struct of this process may represent it, too
+	bool shared;
+	bool driver;			     // the driver allocated the memory for itself: contexts, stacks
+	CUmemAllocationProp properties;	     // of cuMemCreate
 	CUmemGenericAllocationHandle handle; // handle that vmm.c returned to the program; 0: none yet
 	unsigned handles;		     // number of the program's references to the handle
 	unsigned long long buffer_id;
@@ -50,7 +52,7 @@ struct sim_mapping { // physical memory at an address
 
 struct sim_range { // reserved device addresses
 	CUdeviceptr base;
-	size_t size, asked; // whole granules, and what the caller requested
+	size_t size, asked; // in bytes: rounded up to whole granules, and as the caller requested
 	enum sim_range_kind kind;
 	struct sim_context *context;
 	struct sim_device *device;

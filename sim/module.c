@@ -129,7 +129,8 @@ CUresult sim_managed_variables_new(const struct ptx_module *ptx, void **ret_memo
 	return CUDA_SUCCESS;
 }
 
-// Sets the addresses of the managed variables. Modules of a library share them; another module allocates its own.
+// Sets the addresses of the managed variables. All modules of a library share one copy of them. A module that belongs
+// to no library allocates its own.
 static CUresult bind_managed(struct CUmod_st *module, const struct CUlib_st *library)
 {
 	bool is_shared = library && library->managed;
@@ -210,7 +211,7 @@ CUresult sim_module_create(struct sim_context *context, const struct sim_image *
 		sim_module_unref(module);
 		return result;
 	}
-	if (library && module->managed) { // the variables now belong to all modules of the library
+	if (library && module->managed) { // from now on, the library owns the variables
 		library->managed = module->managed;
 		module->managed = NULL;
 	}

@@ -43,11 +43,11 @@ struct CUmod_st {
 	struct CUlib_st *library; // NULL: loaded by cuModuleLoad*
 	struct ptx_module *ptx;
 	CUdeviceptr image;
-	void *managed; // the managed variables; the modules of a library share them
+	void *managed; // the managed variables, if the module belongs to no library; otherwise the library owns them
 	bool uses_heap;
 	size_t function_count;
 	struct CUfunc_st *functions;
-	struct CUtexref_st *texture_references; // the references that the program looked up, also surface references
+	struct CUtexref_st *texture_references; // the texture and surface references that the program looked up
 	struct CUmod_st *next;			// next module of the context
 };
 

@@ -151,7 +151,7 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunc
 	return CUDA_SUCCESS;
 }
 
-// Computes the size of a configuration's cluster.
+// Computes the size of the cluster with which this configuration would launch the kernel.
 static CUresult get_cluster(const CUlaunchConfig *config, const struct CUfunc_st *function, unsigned ret_cluster[3])
 {
 	const unsigned grid[3] = {config->gridDimX, config->gridDimY, config->gridDimZ};

@@ -154,7 +154,8 @@ CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute
 	return data ? get_attribute(data, attribute, ptr) : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Returns the size of an attribute. So many bytes of the result are set to 0 if the driver does not know the pointer.
+// Returns the size of an attribute. If the driver does not know the pointer, it sets that many bytes of the result to
+// 0.
 static size_t get_size(CUpointer_attribute attribute)
 {
 	switch (attribute) {

@@ -238,7 +238,8 @@ void sim_pool_trim(struct sim_pool *pool, size_t keep)
 		pool->chunks = NULL;
 		pool->chunk_count = 0;
 		sim_range_free(pool->range);
-		pool->range = NULL; // the struct stays, so that its handle can be distinguished from garbage
+		// the struct is not freed, so that a later use of the handle finds that the pool has ended
+		pool->range = NULL;
 	}
 }
 
@@ -370,7 +371,8 @@ CUresult sim_pool_mark_used(struct sim_pool *pool, size_t offset, size_t size)
 		segment = segment->next;
 	}
 	split_segment(segment, rounded);
-	// The segment may wait for the free of an earlier import, which does not concern the new one.
+	// `busy` may be the mark (mark.h) of work that used an earlier import of the pointer. The new import does not
+	// wait for it.
 	sim_mark_unref(segment->busy);
 	segment->busy = NULL;
 	segment->used = true;

@@ -13,8 +13,8 @@ struct sim_segment {
 	size_t size, asked;
 	unsigned long long id;
 	bool used;
-	// For a free segment: work that may still use the memory. A stream other than `stream` must wait for this mark
-	// before it uses the segment. NULL: no such work.
+	// For a free segment: the mark (mark.h) of work that may still use the memory. A stream other than `stream`
+	// must wait for the mark before it uses the segment. NULL: no work uses the memory.
 	struct sim_mark *busy;
 	unsigned long long stream;
 	struct sim_segment *next, *previous; // neighbours by address, without gaps
@@ -23,7 +23,8 @@ struct sim_segment {
 struct sim_pool {
 	uint32_t magic;
 	struct sim_device *device; // NULL: the pool is in host memory
-	int memory;		   // descriptor of all memory of a pool in host memory; -1: none yet
+	// for a pool in host memory: descriptor of the file that contains its memory; -1: none yet
+	int memory;
 	CUmemPoolProps properties;
 	struct sim_range *range;
 	struct sim_segment *segments;
@@ -33,9 +34,10 @@ struct sim_pool {
 	int reuse_events, reuse_opportunistic, reuse_internal;
 	unsigned char access[SIM_DEVICES];
 	bool destroyed, dirty;
-	struct sim_pool_location *location; // location in host memory whose default pool this is; or NULL
-	unsigned imports;		    // how often this process has imported the pool; 0: the pool is its own
-	int exported;			    // descriptor that tells importers where the chunks are; or -1
+	// the location in host memory that has this pool as its default pool; or NULL
+	struct sim_pool_location *location;
+	unsigned imports; // how often this process has imported the pool; 0: the pool is its own
+	int exported;	  // descriptor of the file that tells importers where the chunks are; or -1
 	uint64_t uid;
 	struct sim_pool *next;
 };
@@ -47,8 +49,8 @@ CUresult sim_pool_new(struct sim_device *device, const CUmemPoolProps *propertie
 void sim_pool_trim(struct sim_pool *pool, size_t keep);
 // Destroys the handle of a pool. The pool itself ends with its last allocation.
 void sim_pool_retire(struct sim_pool *pool);
-// Allocates memory from a pool for a stream. *ret_wait: a mark that must be done before the memory is used, with a
-// reference; or NULL.
+// Allocates memory from a pool for a stream. *ret_wait: a reference to the mark (mark.h) for which the stream must wait
+// before it uses the memory; or NULL.
 CUresult sim_pool_alloc(struct sim_pool *pool, size_t size, unsigned long long stream, CUdeviceptr *ret_address,
 			struct sim_mark **ret_wait);
 // Returns the allocation that begins at exactly this address. NULL: not found.
@@ -64,8 +66,8 @@ CUresult sim_pool_chunk_memory(struct sim_pool *pool, size_t chunk, struct sim_p
 // Maps physical memory as a chunk of the pool.
 CUresult sim_pool_map_chunk(struct sim_pool *pool, size_t chunk, struct sim_physical *physical);
 struct sim_pool *sim_pool_default(struct sim_device *device); // NULL: no addresses are left
-// Creates the descriptor that has the memory of a pool in host memory, unless it exists. May return
-// CUDA_ERROR_OUT_OF_MEMORY.
+// For a pool in host memory: creates the file that contains the pool's memory, and stores its descriptor in
+// pool->memory. Does nothing if the file exists. May return CUDA_ERROR_OUT_OF_MEMORY.
 CUresult sim_pool_create_descriptor(struct sim_pool *pool);
 // Checks that memory of a type can be at a location. Returns the location. Its id is 0 if the kind of location needs
 // none.

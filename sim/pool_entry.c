@@ -11,8 +11,9 @@
 
 struct free_op {
 	struct sim_op op;
-	CUdeviceptr address; // freed when the operation runs; 0: pool memory was freed already
-	bool graph;	     // the memory is a graph's; otherwise cuMemAlloc allocated it
+	// memory to free when the operation runs; 0: none, because memory of pools is freed during the call
+	CUdeviceptr address;
+	bool graph; // the memory is a graph's; otherwise cuMemAlloc allocated it
 };
 
 static CUresult run_free(struct sim_op *op_)

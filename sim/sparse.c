@@ -21,7 +21,7 @@ struct sparse_pool {
 struct sim_sparse {
 	int references; // number of references, guarded by the memory lock; operations have one, too
 	CUDA_ARRAY_SPARSE_PROPERTIES properties;
-	size_t layers, tails, tail_tiles; // tail_tiles: number of tiles in each mip tail
+	size_t layers, tails, tail_tiles; // numbers of layers, of mip tails, and of tiles in each mip tail
 	bool is_volume;
 	struct ptx_tiles *tiles;    // tiles of each level
 	uint64_t *addresses, *tail; // address of each tile; `tail` points to the elements of the mip tails

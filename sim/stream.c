@@ -7,8 +7,8 @@
 #include "stream.h"
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-// List of freed structs. They are reused only for streams, so a stale handle still points to such a struct. Its magic
-// number is 0 while it is in the list.
+// List of freed structs, which are reused only for streams. So a stale handle never points to other data. The magic
+// number of a freed struct is 0, so its handle is recognised as invalid.
 static struct sim_stream *free_list;
 static atomic_ullong stream_ids = 1;
 

@@ -70,7 +70,8 @@ CUresult sim_reference_change(struct CUtexref_st *reference, const struct CUtexr
 	if (reference->object) {
 		CUresult result = sim_texture_read(&changed->description, &seen);
 		if (result == CUDA_ERROR_INVALID_HANDLE && is_same_resource(reference, changed)) {
-			*reference = *changed; // the array was destroyed, so change only the settings
+			// the array was destroyed: keep the new settings, but bind the reference to nothing
+			*reference = *changed;
 			reference->is_bound = false;
 			return CUDA_SUCCESS;
 		}
