@@ -20,7 +20,7 @@ struct ptx_decoder {
 	struct ptx_op *ops;
 	uint32_t op_count, op_capacity;
 	uint32_t *positions; // for each instruction, the index of its first operation in ops
-	uint64_t temporary;  // offset in the frame at which the next temporary lane array begins
+	uint64_t temporary;  // offset in the frame (struct ptx_frame) at which the next temporary array begins
 	uint64_t frame_bytes;
 };
 
@@ -42,11 +42,13 @@ int ptx_emit(struct ptx_decoder *decoder, struct ptx_op op);
 // its sign if the first type in the opcode is signed.
 int ptx_emit_extended(struct ptx_decoder *decoder, struct ptx_op op, const struct ptx_operand *operand, unsigned bits);
 
-// Returns a temporary lane array in the frame. Later instructions use the same memory again.
+// Returns a temporary array in the frame, with an element of `bits` for each lane. Later instructions use the same
+// memory again.
 ptx_ref ptx_temporary(struct ptx_decoder *decoder, unsigned bits);
-// Returns the lane array of a literal. Equal literals have the same one.
+// Returns an array with the literal's value for each lane. Equal literals have the same array.
 ptx_ref ptx_constant(struct ptx_decoder *decoder, uint64_t low, uint64_t high, unsigned bits);
-// Returns a lane array of `bits` with the operand's value. Emits operations that compute the value if necessary.
+// Returns an array with the operand's value for each lane, in `bits` bits. Emits operations that compute the value if
+// necessary.
 ptx_ref ptx_source(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits);
 // Returns the register of a destination of `bits`. For a sink ("_"), returns a temporary register.
 ptx_ref ptx_destination(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits);
@@ -57,7 +59,7 @@ struct ptx_address ptx_address_operand(struct ptx_decoder *decoder, const struct
 // Returns the operands of a vector with `count` elements. A single operand counts as a vector of one. NULL after an
 // error.
 const struct ptx_operand *ptx_vector(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned count);
-// Returns a lane array with the address of a variable or function.
+// Returns an array with the address of a variable or function for each lane.
 ptx_ref ptx_symbol_source(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits);
 // Returns the index of the instruction at a label.
 uint32_t ptx_label_position(struct ptx_decoder *decoder, const struct ptx_operand *operand);

@@ -179,7 +179,7 @@ static inline unsigned ptx_first_lane(uint32_t mask)
 	return (unsigned)__builtin_ctz(mask);
 }
 
-// Stores a predicate in the lanes of warp->mask. `value` has a bit for each lane.
+// Stores a predicate in a register, for the lanes of warp->mask. `value` has a bit for each lane.
 static inline void ptx_set_predicate(const struct ptx_warp *warp, ptx_ref ref, uint32_t value)
 {
 	uint32_t *predicate = ptx_operand32(warp, ref);

@@ -157,7 +157,8 @@ static void back_off(struct ptx_worker *worker)
 		sched_yield();
 }
 
-// Runs each started block once. Returns TURN_SPINS if all blocks only poll or wait.
+// Lets each started block run until it ends or waits, or until its threads only poll memory. Returns TURN_SPINS if all
+// blocks only poll or wait.
 static enum turn_result run_blocks(struct ptx_worker *worker)
 {
 	bool spins = true, stuck = true;

@@ -1,5 +1,5 @@
-// Keeps the literals of a module as lane arrays, one for each value and width. The key of a literal is in the 64 bytes
-// before its array. A hash table has the offsets of the arrays.
+// Keeps the literals of a module. Each value and width has an array, in which all lanes of a warp have the value. The
+// key of a literal is in the 64 bytes before its array. A hash table has the offsets of the arrays.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -16,8 +16,8 @@ struct ptx_op;
 // choose a group, after the warp's groups have changed or after a fault.
 typedef const struct ptx_op *ptx_op_fn(struct ptx_warp *warp, const struct ptx_op *op);
 
-// A reference to a lane array: a byte offset in the frame's registers. If bit 0 is set, it is a byte offset in the
-// module's literals.
+// A reference to a lane array, which has an element for each lane of a warp. It is a byte offset in the frame's
+// registers. If bit 0 is set, it is a byte offset in the module's literals.
 typedef uint32_t ptx_ref;
 #define PTX_NO_REF ((ptx_ref)0) // no lane array, because the carry flags are at offset 0
 
@@ -58,8 +58,8 @@ struct ptx_access {
 // Finds the host addresses of a load or store, whose ptx_op.data is a struct ptx_memory_op. Returns false after a
 // fault.
 typedef bool ptx_resolve_fn(struct ptx_warp *warp, const struct ptx_op *op, struct ptx_access *access);
-// Copies one element of each lane in `mask` between a lane array and memory. The memory is `offset` bytes after the
-// lane's address.
+// Copies one element of each lane in `mask` from registers to memory, or back. `lanes` is the array of a register, with
+// an element for each lane. The memory is `offset` bytes after the lane's address.
 typedef void ptx_move_fn(uint8_t *lanes, const struct ptx_access *access, unsigned offset, uint32_t mask);
 
 // A load, store or atomic. Its address is in ptx_op.a.
@@ -71,7 +71,7 @@ struct ptx_memory_op {
 	bool write, is_poll;
 	bool is_shared_state; // the operation is a store that other threads can see
 	int64_t offset;
-	uint64_t parameter_offset; // offset in the frame or in the kernel's parameters
+	uint64_t parameter_offset; // offset in the frame (struct ptx_frame), or in the parameters of the kernel
 	uint32_t parameter_stride; // bytes that each lane has in the frame; 0: a parameter of the kernel
 	ptx_ref refs[8];	   // registers; PTX_NO_REF: a sink ("_")
 };

@@ -86,8 +86,8 @@ static unsigned operand_bits(const struct ptx_operand *operand, unsigned otherwi
 	return operand->kind == PTX_OPERAND_REGISTER ? ptx_lane_bits(operand->type) : otherwise;
 }
 
-// Returns the lane array that a store of `bits` stores. Extends a narrower register, so that one function can move all
-// elements.
+// Returns the array that a store of `bits` stores, with an element for each lane. Extends a narrower register, so that
+// one function can move all elements.
 static ptx_ref decode_stored(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits)
 {
 	unsigned own = operand_bits(operand, bits);

@@ -84,7 +84,8 @@ static void append_string(struct output *output, struct reader *reader, struct c
 	append_conversion(output, conversion, "s", address ? text : "(null)");
 }
 
-// Appends an integer. `shorts` is how often the conversion has h. `longs` is how often it has any longer size.
+// Appends an integer. `shorts` counts the letters h in the conversion, such as 2 in "%hhd". `longs` counts the letters
+// of longer sizes, such as l.
 static void append_integer(struct output *output, struct reader *reader, struct conversion *conversion, char kind,
 			   unsigned shorts, unsigned longs)
 {

@@ -160,7 +160,7 @@ struct ptx_module {
 	uint64_t managed, managed_size; // address and size of the managed variables
 	bool is_managed_kept;		// another load has stored the initial values of managed variables
 	uint64_t device;		// device address of the image, once bound
-	uint8_t *constants;		// the literals, as lane arrays
+	uint8_t *constants;		// the literals, each as an array with an element for each lane
 	size_t constant_bytes, constant_capacity;
 	uint32_t *constant_slots; // hash table of the literals (literal.c)
 	uint32_t constant_slot_count, constant_count;

@@ -31,7 +31,7 @@ static inline u64 ptx_round(u64 mantissa, int exponent, int negative, struct ptx
 {
 	const u64 half = (u64)1 << 63;
 	const int normal = exponent >= format.least;
-	// This many low bits of the mantissa are dropped.
+	// `drop` low bits of the mantissa are dropped.
 	const int drop = 64 - (int)format.precision + (normal ? 0 : format.least - exponent);
 	u64 kept = drop < 64 ? mantissa >> drop : 0;
 	u64 rest = drop < 64 ? mantissa << (64 - drop) : drop == 64 ? mantissa : 1;

@@ -1,8 +1,8 @@
 // Implements the forms that select bits, bytes or words by an operand: lop3, prmt, selp, slct.
 #include "form.h"
 
-// Looks up each bit of the result of lop3 in its table of eight bits. A tree of selections by x, y and z does so for
-// all 32 bits at once. LEAF spreads one bit of the table over a word.
+// Computes lop3: looks up each bit of the result in the instruction's table of eight bits. A tree of selections by x, y
+// and z does so for all 32 bits at once. LEAF copies one bit of the table to all bits of a word.
 #define LEAF(table, at) (0 - ((table) >> (at)&1))
 #define SELECT(by, one, zero) ((zero) ^ ((by) & ((one) ^ (zero))))
 #define TABLE_PAIR(table, at, z) SELECT(z, LEAF(table, (at) + 1), LEAF(table, at))
