@@ -95,7 +95,7 @@ static void free_evicted(struct evicted *list)
 }
 
 struct presence {
-	int change; // for each context, what to add to the number of contexts that other processes see
+	int change; // what to add, once for each context, to the number of contexts that other processes see
 };
 
 static void count_context(struct sim_context *context, void *data)

@@ -139,7 +139,7 @@ CUresult CUDAAPI cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 	return CUDA_SUCCESS;
 }
 
-// Returns how much device memory stacks of `each` bytes need for all threads together. Stacks of up to
+// Returns how much device memory the stacks of all threads need, if each stack has `each` bytes. Stacks of up to
 // SIM_STACK_DEFAULT bytes need none, because every context has them anyway.
 static size_t get_stack_bytes(size_t each)
 {

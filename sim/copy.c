@@ -292,8 +292,8 @@ CUresult sim_copy_op_new(struct sim_context *context, const CUDA_MEMCPY3D *copy,
 	return new_copy_op(context, context->device, copy, ret_op);
 }
 
-// Checks a side in host memory. CUDA_ERROR_INVALID_VALUE: only a part of it is inside a registration
-// (cuMemHostRegister).
+// Checks the source or the destination of a copy, which is in host memory. CUDA_ERROR_INVALID_VALUE: only a part of
+// that memory is registered (cuMemHostRegister).
 static CUresult check_host(const CUDA_MEMCPY3D *copy, uintptr_t first, size_t pitch, size_t slice, bool *ret_pageable)
 {
 	size_t length = (copy->Depth - 1) * slice + (copy->Height - 1) * pitch + copy->WidthInBytes;

@@ -9,8 +9,8 @@
 #define ARRAY(side, at, x) .side##MemoryType = CU_MEMORYTYPE_ARRAY, .side##Array = (at), .side##XInBytes = (x)
 #define LINE(length, ...) (&(CUDA_MEMCPY3D){__VA_ARGS__, .WidthInBytes = (length), .Height = 1, .Depth = 1})
 
-// Define a function, and its variant for the per-thread default stream. The last arguments are the two sides of the
-// copy.
+// Define a function, and its variant for the per-thread default stream. The last arguments are the source and the
+// destination of the copy.
 #define SYNCHRONOUS(name, thread_name, parameters, ...)                                               \
 	CUresult CUDAAPI name parameters                                                              \
 	{                                                                                             \

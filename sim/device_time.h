@@ -55,7 +55,7 @@ struct time_active { // a channel with work
 	uint32_t runnable; // the first unfinished work of the channel may run
 	uint64_t sequence; // number of the first unfinished work
 	uint64_t context;
-	uint64_t served_ns; // how much device time the first unfinished work has had
+	uint64_t served_ns; // how much device time the device has given the first unfinished work so far
 	uint64_t turn;	    // the context with the lowest turn runs next
 	uint64_t gone_ns;   // when the work of a dead process is removed; 0: the process lives
 };

@@ -129,7 +129,8 @@ struct sim_program {
 	struct sim_step *steps; // sorted: each step comes after the steps on which it depends
 	unsigned condition_count;
 	struct sim_condition **conditions;
-	// The user objects that the graph had when this program was made, without those of child graphs.
+	// The user objects to which the graph had references when this program was made. Those of child graphs are not
+	// among them.
 	struct sim_user_reference *objects;
 };
 CUresult sim_program_new(const struct CUgraph_st *graph, struct sim_program **ret_program);

@@ -8,7 +8,7 @@
 // The memory of an allocation node. The node reserves its addresses when it is created. It gets physical memory when a
 // graph with it is uploaded or launched. The node, its clones and the executable graphs with it share this struct.
 struct sim_graph_memory {
-	_Atomic int references; // number of references; one more while the memory is live
+	_Atomic int references; // number of references; while `live` is set, that counts as one
 	struct sim_context *context;
 	struct sim_range *range;
 	CUdeviceptr address;

@@ -14,7 +14,7 @@ struct sim_launch_attributes {
 
 struct sim_launch_op {
 	struct sim_op op;
-	struct CUfunc_st *function; // the kernel; the operation has a reference to its module
+	struct CUfunc_st *function; // the kernel, whose module is not freed while the operation exists
 	unsigned grid[3], block[3], shared, sms;
 	bool cooperative;
 	struct sim_launch_attributes *attributes; // owned; NULL: none

@@ -1,5 +1,5 @@
-// Implements clients of MPS (`mps=1` in the configuration) on devices that share their time. All clients share one
-// context. A fault of one client fails all clients that have a context on the same device. Any thread.
+// Declares what a client of MPS does (`mps=1` in the configuration) on a device that shares its time. All clients share
+// one context. A fault of one client fails all clients that have a context on the same device. Any thread.
 #pragma once
 
 #include "sim.h"

@@ -13,7 +13,8 @@ enum { SET_MAGIC = 0x4e455653, SYSTEM_MAGIC = 0x4e535953, SUPPORTED = 0xff9f, XI
 
 struct nvmlEventSet_st {
 	uint32_t magic;
-	// The set ignores the file up to this offset: it has read these lines, or they are older than the set.
+	// The set ignores the file of Xids up to this offset. It has read those lines, or they were written before it
+	// was created.
 	off_t read;
 	bool has_xids[SIM_DEVICES]; // the devices whose Xids the set reports
 };

@@ -15,7 +15,7 @@ struct sim_device {
 	struct ptx_space space;
 	_Atomic int lost;	       // error that every call on the device returns; 0: the device works
 	_Atomic bool joined;	       // this client of MPS has had a context on the device
-	_Atomic uint64_t failure_seen; // the latest region_time_failure() that this process has handled
+	_Atomic uint64_t failure_seen; // the latest value of region_time_failure() that this process has handled
 	// A thread holds this lock while it creates or ends the primary context. It is taken before `lock`. The context
 	// keeps its handle, so a thread that retains it waits here until another thread has ended it.
 	pthread_mutex_t primary_lock;

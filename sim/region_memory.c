@@ -214,9 +214,9 @@ int region_ref(struct region *region, uint64_t id, int *ret_device, size_t *ret_
 	return status;
 }
 
-// Removes a slot's reference to memory that another process or a descriptor also keeps, and returns false. If nothing
-// else keeps the memory, returns true and leaves the reference. The caller then frees the memory. If the process is
-// killed meanwhile, the reference shows another process that the memory must be freed. Call it with the lock held.
+// If another process or a descriptor also keeps the memory, removes the slot's reference to it and returns false.
+// Otherwise returns true and leaves the reference, and the caller frees the memory. If the caller is killed before
+// that, the reference shows another process that the memory must be freed. Call it with the lock held.
 static bool remove_holder(struct region *region, struct region_block *head, int slot)
 {
 	int other = region_bit_first_except(head->holders, slot);

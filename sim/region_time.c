@@ -139,7 +139,8 @@ static int reserve_states(struct region *region, int device)
 
 // ---- publishing the state -------------------------------------------------------------------
 
-// Replaces a stamp, the number and end of a piece of work, in one atomic step. Returns false if it was not `expected`.
+// Replaces a stamp atomically. A stamp is the number of a piece of work, and the time when it ended. Returns false if
+// the stamp was not `expected`.
 static bool swap_stamp(struct time_stamp *stamp, struct time_stamp expected, struct time_stamp desired)
 {
 	bool swapped;
@@ -424,7 +425,8 @@ struct region_moment region_time_query(struct region *region, int device, uint32
 {
 	struct region_time *time = get_time(region, device);
 	const struct time_rules rules = get_rules(region);
-	struct region_moment moment = {.generation = atomic_load(&time->generation)}; // read before the state
+	// read before the state, so that a later change ends the sleep at once
+	struct region_moment moment = {.generation = atomic_load(&time->generation)};
 	struct time_state state;
 
 	pthread_mutex_lock(&region->time_lock);

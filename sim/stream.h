@@ -28,7 +28,7 @@ struct sim_stream {
 	// On a device that shares its time, the following members are also guarded by context->lock.
 	uint32_t channel; // valid while has_channel is set
 	bool has_channel;
-	unsigned pieces;   // pieces of work in the channel whose operations have not ended
+	unsigned pieces;   // number of pieces of work in the channel that belong to operations that have not ended
 	uint64_t ended_ns; // when the latest operation ended
 	// The struct sim_captured of a stream that is being captured (capture_state.h); otherwise NULL.
 	_Atomic(void *) capture;
