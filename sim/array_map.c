@@ -81,7 +81,7 @@ CUresult sim_array_map_physical(struct sim_context *context, struct sim_physical
 	return CUDA_SUCCESS;
 }
 
-// Maps memory to an array with deferred mapping. With the memory lock held.
+// Maps memory to an array with deferred mapping. Call it with the memory lock held.
 static CUresult map_deferred(struct sim_context *context, const CUarrayMapInfo *info, size_t size,
 			     struct sim_range **ret_range)
 {

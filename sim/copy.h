@@ -27,7 +27,7 @@ enum { SIM_STAGED = 64 << 10 }; // a source in pageable memory of at most this s
 
 struct sim_copy_tiles {		       // the source or the destination, if it is in a sparse array
 	const struct sim_array *array; // NULL: this side is in no sparse array
-	size_t x, y, z;		       // where the box begins: bytes, rows, slices
+	size_t x, y, z;		       // where the copied box begins in the array: in bytes, rows and slices
 };
 
 struct sim_copy_op {

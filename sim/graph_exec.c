@@ -51,7 +51,8 @@ static bool are_conditions_used(const struct CUgraph_st *graph)
 // The state of claim_memory(), which claims a graph's allocation nodes for one executable graph. Executable graphs with
 // the same allocation nodes would use the same addresses, so only one may exist at a time.
 struct claim {
-	// apply: claim the memory, instead of only checking it. is_claimed: another executable graph has the memory.
+	// `apply`: claim the memory; otherwise only check it. `is_claimed` (result): another executable graph has the
+	// memory.
 	bool apply, is_claimed;
 };
 

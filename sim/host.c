@@ -79,7 +79,7 @@ static CUresult insert_host(const struct sim_host *what)
 	return result;
 }
 
-// Removes an entry from the list. With the lock held for writing.
+// Removes an entry from the list. Call it with the lock held for writing.
 static void remove_host(size_t i)
 {
 	memmove(hosts + i, hosts + i + 1, (count - i - 1) * sizeof *hosts);

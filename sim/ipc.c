@@ -59,7 +59,7 @@ CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 	return CUDA_SUCCESS;
 }
 
-static struct opened { // memory of another process, which this process has opened `count` times
+static struct opened { // memory of another process that this process has opened `count` times
 	uint64_t id;
 	struct sim_range *range;
 	unsigned count;

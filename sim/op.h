@@ -42,7 +42,7 @@ struct sim_op {
 	struct sim_mark *mark;	     // the mark (mark.h) that is finished when the operation ends
 	struct sim_mark **waits;     // marks that must be done before the operation may run
 	unsigned wait_count, wait_capacity;
-	bool instant;  // the operation takes no time: an idle stream may run it on the submitting thread
+	bool instant;  // the operation takes no device time; if the stream is idle, the submitting thread may run it
 	bool always;   // the operation runs even after a failure, because it frees something in the host
 	bool finished; // class->finish was called
 	// The following members are for a device that shares its time.

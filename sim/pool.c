@@ -361,7 +361,8 @@ CUresult sim_pool_mark_used(struct sim_pool *pool, size_t offset, size_t size)
 		if (base - segment->base < segment->size)
 			break;
 	size_t rounded = sim_round_up(size, 512);
-	// The pointer was imported before. In device memory, both imports count as one allocation, which one free ends.
+	// The pointer was imported before. For a pool in device memory, both imports count as one allocation, and one
+	// free ends it.
 	if (pool->device && segment && segment->used && segment->base == base && segment->asked == size)
 		return CUDA_SUCCESS;
 	if (!segment || segment->used || rounded > segment->size - (base - segment->base))

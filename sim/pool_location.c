@@ -84,7 +84,8 @@ CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolP
 	return CUDA_SUCCESS;
 }
 
-// Returns the entry of a location in host memory, and creates it with its default pool. With the memory lock held.
+// Returns the entry of a location in host memory. If it is missing, creates it with its default pool. Call it with the
+// memory lock held.
 static CUresult find_host_location(const CUmemLocation *location, CUmemAllocationType type,
 				   struct sim_pool_location **ret_entry)
 {

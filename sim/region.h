@@ -31,7 +31,8 @@ struct region_process {
 	_Atomic uint32_t incarnation; // differs for each process that has the slot
 };
 
-// The state of a block of device memory. The state of an allocation's first block, its head, describes the allocation.
+// The state of a block, 2 MiB of device memory. The state of an allocation's first block, its head, describes the
+// allocation.
 struct region_block {
 	uint32_t first;	     // index + 1 of the allocation's first block; 0: the block is free
 	uint32_t next;	     // index + 1 of the allocation's next block; 0: this is the last

@@ -91,8 +91,8 @@ void region_forget_in_child(struct region *region)
 		region_lock_finish(region);
 }
 
-// Opens the header file again, to get an open file description with locks of its own. Returns the descriptor or
-// negative errno.
+// Opens the header file again. The new open file description has locks of its own. Returns the descriptor or negative
+// errno.
 static int reopen_file(const struct region *region)
 {
 	char path[320];
