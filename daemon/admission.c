@@ -1,8 +1,9 @@
 // Each daemon publishes what it has admitted (its claims) in a file of its own, in a sticky directory that all users
 // can write. A file counts only if its owner is the user in its name. The system's daemon counts only root's files, so
-// users cannot influence it. If it cannot write its own file, it works without one. There is no lock. A daemon first
-// publishes what it wants, then reads the files of the others, and withdraws its claim if the sum is too large. Two
-// daemons that do this at once may both be refused, and try again, but they are never both admitted.
+// users cannot influence it. If the system's daemon cannot write its own file, it works without one. There is no lock.
+// A daemon first publishes a claim, then reads the files of the others, and withdraws its claim if the sum of all
+// claims is too large for the device. Two daemons that do this at once may both be refused, and try again, but they
+// never both get the same memory.
 #include "daemon/admission.h"
 
 #include "base/descriptor.h"
@@ -25,7 +26,7 @@ enum {
 	CLAIMS_FILE_MOST = 64 << 10, // the most bytes of a file that are read
 	CLAIMS_MOST = 256,	     // the most files that are read
 	CLAIMS_NAMES_MOST = 4096,    // the most entries of the directory that are read
-	CLAIMS_LOOKS_MOST = 1024,    // the most processes that one summation checks for being alive
+	CLAIMS_LOOKS_MOST = 1024,    // the most processes that are checked for being alive in one sum of all claims
 	TRIES = 4
 };
 
@@ -66,7 +67,7 @@ static struct reserved sum_up(const struct node *node, size_t device, const stru
 	return reserved;
 }
 
-// Returns by how many bytes the vGPU of the wish would increase the reserved memory.
+// Returns by how many bytes the vGPU for which `wish` asks would increase the reserved memory.
 static uint64_t count_needed(const struct reserved *reserved, const struct admission_wish *wish)
 {
 	uint64_t fixed = wish->fixed < wish->memory ? wish->fixed : wish->memory, moving = wish->memory - fixed;
@@ -187,7 +188,8 @@ static int publish_claims(struct node *node, size_t device, uint64_t extra, bool
 // On each device, how many bytes other daemons had admitted when this daemon last read their files.
 static uint64_t others_last_seen[VG_SYSTEM_DEVICES];
 
-static int looks_left; // how many more processes this summation may check; processes beyond that count as alive
+// how many more processes may be checked for being alive in the present sum; further ones count as alive
+static int looks_left;
 
 static bool is_alive(json_int_t pid, json_int_t start_time)
 {

@@ -135,8 +135,9 @@ struct used {
 	unsigned int share, vgpus;
 };
 
-// Sums up the figures of the vGPUs to which this limit applies together with the vGPU of the wish. A user's limit
-// applies to all vGPUs of the user, a group's limit to all vGPUs of the group's members.
+// Sums up the memory, the compute shares and the number of the existing vGPUs that count against this limit. For a
+// user's limit, these are the vGPUs of that user; for a group's limit, those of all members of the group. Leaves out
+// the vGPU whose figures the request will replace.
 static struct used sum_up(const struct request *request, size_t index, const struct allowance_wish *wish)
 {
 	const struct config_limit *limit = &limits.config.limits[index];

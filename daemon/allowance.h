@@ -10,7 +10,7 @@ struct allowance_wish {
 	const struct vgpu *vgpu; // the vGPU, with its owner and the owner's groups
 	uint64_t memory;
 	const struct turn_terms *terms;
-	// the existing vGPU whose figures these will replace; NULL: the wish is for a new vGPU
+	// the existing vGPU whose figures these will replace; NULL: they are for a new vGPU
 	const struct vgpu *instead_of;
 };
 // Checks the limits of the owner and of the owner's groups. Returns NULL or a refusal. Sets *ret_final if the request

@@ -76,9 +76,9 @@ static enum turn_mode find_mode(const struct vgpu *vgpu)
 	return vgpu->terms.is_mps ? TURN_MODE_MPS : TURN_MODE_TIME;
 }
 
-// Finds the arbiter for these devices and the vGPU's sharing mode. If it does not exist yet, starts it if `is_shared`,
-// and otherwise returns NULL. Programs of only one mode run on a device at a time. So of the arbiters of a device, at
-// most one has vGPUs.
+// Finds the arbiter for these devices and the vGPU's sharing mode (time or mps). If it does not exist yet, starts it if
+// `is_shared` (a vGPU on the devices has a compute share), and otherwise returns NULL. Programs of only one mode run on
+// a device at a time. So of the arbiters of a device, at most one has vGPUs.
 static struct arbiter *find_arbiter(const struct vgpu *vgpu, uint64_t devices, bool is_shared)
 {
 	struct arbiter *arbiter = arbiters;
@@ -230,8 +230,9 @@ static void update_terms(struct vgpu *vgpu)
 	wake_arbiter(arbiter);
 }
 
-// Finds which devices need one common arbiter, because a job has vGPUs on all of them. Two jobs that share a device tie
-// all devices of both. `ret_devices` has a mask for each device, with at least that device's own bit.
+// Finds the devices that need one common arbiter, because a job has vGPUs on all of them. If two jobs have a device in
+// common, the devices of both jobs need the same arbiter. ret_devices[i] is the bit mask of the devices that have one
+// arbiter together with device i, including i.
 static void find_ties(const struct node *node, uint64_t ret_devices[VG_SYSTEM_DEVICES])
 {
 	for (size_t i = 0; i < VG_SYSTEM_DEVICES; i++)
@@ -341,8 +342,9 @@ const struct vgpu *arbiter_holder(size_t device)
 	return holder;
 }
 
-// Makes the processes of one vGPU begin or end to count. If the vGPU has an arbiter, the arbiter's thread writes the
-// word of the gates.
+// Makes the processes of one vGPU start or stop counting their launches and copies, for a trace. They read this in the
+// word that opens and closes their gates (turn/page.h). If the vGPU has an arbiter, only the arbiter's thread writes
+// that word.
 static void count_in_vgpu(const struct vgpu *vgpu, bool wanted)
 {
 	struct turn_page *page = vg_ledger_turn_page(vgpu->ledger);

@@ -16,14 +16,14 @@ struct arbiter_stops {
 	uint64_t slots[VG_LEDGER_SLOTS / 64];
 	uint64_t seen_ns;
 };
-// Informs the arbiter of the stopped processes. A process that reads the arbiter's word after `seen_ns` counts as
-// continued.
+// Informs the arbiter of the stopped processes. A process that looks at its gate after `seen_ns` counts as running
+// again.
 void arbiter_set_stops(struct vgpu *vgpu, const struct arbiter_stops *stops);
 // Returns the time by the clock of turn/page.h: the kernel's own CLOCK_MONOTONIC, whatever time namespace this process
 // is in.
 uint64_t arbiter_now(void);
-// Opens the gate in a ledger that an earlier daemon left: launches of the vGPU need not wait for a turn any more. Also
-// ends the counting for a trace.
+// Opens the gate in a ledger that an earlier daemon left, so that launches of the vGPU do not wait for a turn any more.
+// Also makes the processes stop counting launches and copies for a trace.
 void arbiter_open_gate(struct vg_ledger *ledger);
 // Ends all threads, and opens all gates.
 void arbiter_end_all(struct node *node);
@@ -44,10 +44,11 @@ bool arbiter_read(const struct vgpu *vgpu, struct arbiter_report *ret_report);
 // Returns the vGPU that has the turn on the device; NULL: none.
 const struct vgpu *arbiter_holder(size_t device);
 
-// Begins or ends two things: recording the phases of all vGPUs that take part in turns, and counting the launches and
-// copies of all vGPUs. Call it again with the same value to include new vGPUs. A vGPU without an arbiter has no phases.
+// Begins or ends two things: recording the phases (turn/turn.h) of all vGPUs that take part in turns, and counting the
+// launches and copies of all vGPUs. Call it again with the same value to include new vGPUs. A vGPU without an arbiter
+// has no phases.
 void arbiter_trace(struct node *node, bool wanted);
-// Splits all phases at the present time, so that the logs have a record of each phase up to now.
+// Adds a record of each vGPU's present phase, up to now, to the logs. The rest of the phase will get another record.
 void arbiter_cut_phases(void);
 // Copies the records of all devices as phase_log_read() does, with the same results.
 size_t arbiter_read_phases(const struct phase_range *range, struct phase_record *ret_records, size_t most,

@@ -14,7 +14,8 @@ struct part {
 	struct vg_ledger *ledger;
 	struct arbiter_stops stops;
 	bool has_stops; // the array `stops` has at least one bit set
-	uint32_t bell;	// the value of the vGPU's bell when it was last read
+	// the last value read from the futex (in the ledger) by which the vGPU's processes wake the arbiter's thread
+	uint32_t bell;
 	struct turn_facts facts;
 };
 
@@ -25,7 +26,7 @@ struct seat {
 	struct turn_gang gang;
 	struct turn_terms terms;
 	uint64_t joined_ns;
-	uint64_t charged[ARBITER_HISTORY]; // the vGPU's charged time at the end of each of the last seconds
+	uint64_t charged[ARBITER_HISTORY]; // the GPU time charged to the vGPU until the end of each of the last seconds
 	// While phases are recorded: the phase that is not over yet. Its `charged_ns` and `launches` are the sums at
 	// the beginning of the phase; log_phase() computes the differences.
 	struct phase_record present;
@@ -41,14 +42,17 @@ struct arbiter {
 	struct turn_orders orders;
 	struct turn_facts facts[TURN_VGPUS];
 	struct seat seats[TURN_VGPUS];
-	unsigned int most;	 // seats from this index on were never used
-	unsigned int part_count; // number of parts in all seats; at most TURN_VGPUS, because each has a bell
-	uint64_t second;	 // the second that the newest figures in the history are of
+	unsigned int most; // seats from this index on were never used
+	// number of parts in all seats; at most TURN_VGPUS, because the thread waits for one futex of each
+	unsigned int part_count;
+	uint64_t second; // the second to which the newest figures of the history belong
 	uint64_t handovers[ARBITER_HISTORY];
 	bool ending;
 	struct phase_log *log; // NULL: phases are not recorded
 	_Atomic uint32_t bell; // the main thread wakes the arbiter's thread by this futex
-	uint64_t period; // the present period and the number of decisions in it; used by the arbiter's thread only
+	// the number of the present period (period_ns), and how many decisions were made in it; only the thread uses
+	// both
+	uint64_t period;
 	unsigned int decisions;
 };
 

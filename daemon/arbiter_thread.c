@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 enum {
-	LOOKS = 4, // the most times that the shared words are read for one decision
-	// the most decisions in a period without a pause after each, since tenants can wake the thread at will
+	LOOKS = 4, // how often the words of the processes are read for one decision, at most
+	// After this many decisions in one period (period_ns), the thread pauses after each further one. Otherwise
+	// tenants, which can wake the thread at will, could keep it busy.
 	DECISIONS = 100,
 };
 static const uint64_t period_ns = 10000000, pause_ns = 500000;
@@ -37,8 +38,8 @@ void arbiter_thread_wake_gates(struct turn_page *page)
 	syscall(SYS_futex, &page->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-// Clears the stop bit of each process that has read the arbiter's word after the daemon saw it stopped. Such a process
-// runs again.
+// Clears the stop bit of each process that has looked at its gate after the daemon saw the process stopped. Such a
+// process runs again.
 static void drop_continued(struct part *part)
 {
 	const struct turn_slot *slots = vg_ledger_turn_slots(part->ledger);
@@ -80,8 +81,8 @@ static void read_facts(struct arbiter *arbiter, const struct turn_rules *rules, 
 	}
 }
 
-// Writes the orders for a part into the words that its processes share (turn/page.h). Returns whether the slots must be
-// read again, because a process may have become idle during this function.
+// Writes the orders for one vGPU of a seat into the words of its ledger (turn/page.h). Returns whether the slots must
+// be read again, because a process may have become idle during this function.
 static bool write_order(const struct seat *seat, unsigned int index, const struct turn_gate *of_seat, uint64_t now)
 {
 	const struct part *part = &seat->parts[index];
@@ -143,7 +144,7 @@ static void log_phase(struct arbiter *arbiter, const struct phase_record *presen
 
 	record.end_ns = next->begin_ns;
 	record.charged_ns = next->charged_ns - present->charged_ns;
-	// The number of launches is a sum over the slots, so it falls when a slot is reaped.
+	// The number of launches is the sum over the vGPU's slots. It falls when the slot of an ended process is freed.
 	record.launches = next->launches > present->launches ? next->launches - present->launches : 0;
 	if (present->begin_ns && record.end_ns > record.begin_ns &&
 	    (record.phase != TURN_PHASE_NONE || record.charged_ns))
@@ -174,7 +175,7 @@ void arbiter_thread_follow_phases(struct arbiter *arbiter, uint64_t now, bool cu
 			arbiter_thread_follow_phase(arbiter, i, now, cuts);
 }
 
-// Waits until a bell rings or until the time `until`. The caller must not hold the lock.
+// Waits until one of the futexes `bells` changes, or until the time `until`. The caller must not hold the lock.
 static void sleep_until(const struct arbiter *arbiter, const struct futex_waitv *bells, unsigned int count,
 			uint64_t until)
 {

@@ -34,19 +34,23 @@ struct connection {
 	struct source source;
 	struct connection *next;
 	struct authority_peer peer;
-	uint64_t deadline_ns; // 0: the connection is not served yet, since its user has enough served connections
+	// the daemon waits for the peer until this time; 0: the connection is not read yet, because its user already
+	// has as many connections as the loop reads at a time
+	uint64_t deadline_ns;
 	bool for_broker;
-	bool rests;		     // the request waits, since the user has used up the loop's time for now
+	// the request waits, because its user has used up the user's part of the loop's time
+	bool rests;
 	json_t *request;	     // the request, if it must be handled again later; else NULL
 	const struct change *change; // the change that must be on disk before the request is answered; NULL: none
 	char *answer;		     // the answer to be sent; NULL: there is no answer yet
 	size_t length, sent;
-	// A request that waits for room (request_queue.c):
-	uint64_t ticket;	   // position in the queue, the lowest first; 0: the request was never in the queue
-	uint64_t wanted;	   // the devices that the request waits for, as bits
-	bool is_waiting;	   // the request is in the queue
-	bool is_over;		   // the request has waited long enough
-	uint64_t queued_ns;	   // when the request entered the queue; 0: never, or its end is in the journal already
+	// These members are for a request that waits for room on a GPU (request_queue.c):
+	uint64_t ticket; // position in the queue, the lowest first; 0: the request was never in the queue
+	uint64_t wanted; // the devices that the request waits for, as bits
+	bool is_waiting; // the request is in the queue
+	bool is_over;	 // the request has waited long enough
+	// when the request entered the queue; 0: it never did, or the journal already has the event that it has left
+	uint64_t queued_ns;
 	char vgpu[VG_LEDGER_NAME]; // the name of the vGPU that the request would create
 };
 
@@ -113,8 +117,8 @@ static void note_queued(struct node *node, struct connection *connection, uint64
 		    "%s", node->queue.reason);
 }
 
-// Adds an event for the end of the request's time in the queue, unless there is one already. `answer` is NULL if the
-// connection is closed without an answer.
+// Adds an event to the journal: the request has left the queue. Does nothing if there is such an event already.
+// `answer` is NULL if the connection is closed without an answer.
 static void note_dequeued(struct node *node, struct connection *connection, const json_t *answer)
 {
 	if (!connection->queued_ns)
@@ -515,7 +519,7 @@ static void poll_queue(struct node *node, uint64_t now, uint64_t *deadline)
 	deadline_lower(deadline, next_ns);
 }
 
-// Ends the waiting of a request that has been in the queue for long enough. The request is repeated once more, and then
+// Ends the waiting of a request that has been in the queue for long enough. The request is handled once more, and then
 // refused if there is no room.
 static void end_wait(struct node *node, struct connection *connection)
 {

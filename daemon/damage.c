@@ -9,7 +9,8 @@
 #include <string.h>
 
 // Marks the vGPU as damaged, and logs the cause. The owner of a ledger can write anything into it. So the daemon
-// compares the header, the limit and the sum with its own figures. A wrong ledger harms only the users of its vGPU.
+// compares the ledger's header, limit and sum of the charges with its own figures. A wrong ledger harms only the users
+// of its vGPU.
 static void note_damage(struct node *node, struct vgpu *vgpu, enum damage damage, const char *text)
 {
 	vgpu->damage = damage;

@@ -36,7 +36,7 @@ bool discard_is_full(const struct node *node, uid_t uid)
 	return user_is_limited(node, uid) && work_is_full(uid, WORK_ANY);
 }
 
-// Closes the descriptor in the sender's thread for this lane of work (user.h).
+// Closes the descriptor in the thread that the sender has for this kind of work (enum work_lane in user.h).
 static void close_in_lane(enum work_lane lane, int descriptor)
 {
 	struct closing *closing = malloc(sizeof *closing);

@@ -4,13 +4,14 @@
 #include "base/size.h"
 #include "daemon/say.h"
 
-// Memory that no call announces can exceed the fixed part, and a doubt would cost an honest vGPU its moves. So a vGPU
-// may exceed its fixed part by an eighth of the part that moves, but by at least SLACK_LEAST and at most SLACK_MOST.
-// LAST_NS: how long all measurements must disagree before the vGPU is doubted.
+// The driver allocates some memory without a call that gives its size. So a vGPU can exceed its fixed part although its
+// processes report the truth. To doubt it would do harm: a vGPU that is doubted is not moved to the host to make room
+// for others. So a vGPU may exceed its fixed part by an eighth of the part that moves, but by at least SLACK_LEAST and
+// at most SLACK_MOST. LAST_NS: how long all measurements must contradict the reports before the vGPU is doubted.
 static const uint64_t SLACK_LEAST = 32ull << 20, SLACK_MOST = 256ull << 20, LAST_NS = 200000000;
 
-// Returns how much of the vGPU's memory may be on the device while the vGPU counts as out. Does not use the ledger,
-// since the vGPU's processes can write any value there.
+// Returns how much of the vGPU's memory may be on the device while the vGPU counts as being in the host. Does not use
+// the ledger, since the vGPU's processes can write any value there.
 static uint64_t most_while_out(const struct vgpu *vgpu)
 {
 	uint64_t slack = (vgpu->memory > vgpu->fixed ? vgpu->memory - vgpu->fixed : 0) / 8;

@@ -15,8 +15,8 @@ struct history_query {
 	uint64_t after;		 // list only samples with larger numbers; this daemon counts its samples from 1
 	unsigned int most;	 // list at most so many samples, the newest ones
 };
-// Lists the samples of each vGPU and GPU, as arrays of equal length. An unknown figure is null. If these are more than
-// HISTORY_ANSWER samples in all, lists fewer of the newest ones for each vGPU and GPU.
+// Lists the samples of each vGPU and GPU, as arrays of equal length. An unknown figure is null. An answer has no more
+// than HISTORY_ANSWER samples in all; if there are more, it has only the newest samples of each vGPU and GPU.
 json_t *history_list(const struct node *node, const struct history_query *query);
 // Returns by how much a sample was late at most. This is a measure of the main loop's delays.
 uint64_t history_worst_delay_ns(void);

@@ -72,7 +72,8 @@ struct journal_note {
 
 // Adds an event for the refusals that programs have written into the ledgers since the last call.
 void journal_add_refusals(struct node *node);
-// Does the same for one vGPU at once. Call it when one of its programs ends, or before the vGPU is removed.
+// Adds an event for the refusals of one vGPU that have no event yet, without the pause that otherwise lies between two
+// such events. Call it when one of the vGPU's programs ends, or before the vGPU is removed.
 void journal_add_last_refusals(struct node *node, struct vgpu *vgpu);
 // Reads the journal of earlier daemons.
 void journal_load(struct node *node);

@@ -403,7 +403,7 @@ void mps_free_server(struct node *node, struct server *server)
 
 bool mps_retire_server(struct node *node, struct server *server)
 {
-	server->needed_ns = 0; // so that it is not started again
+	server->needed_ns = 0; // so that the control daemon is not started again
 	end_server(server);
 	if (server->source.fd >= 0 || server->is_looked_up)
 		return false;

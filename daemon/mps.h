@@ -1,7 +1,7 @@
 // Runs NVIDIA's MPS for vGPUs with the sharing mode mps. For each GPU and user, this daemon starts, watches and ends a
-// control daemon (nvidia-cuda-mps-control -f). The GPUs of a job get one for all of them, since a program can be a
-// client of one server only. The control daemon runs as that user, in directories that no other user
-// may open. Main thread only.
+// control daemon (nvidia-cuda-mps-control -f). All GPUs of a job together have one control daemon, since a program can
+// be a client of one server only. The control daemon runs as that user, in directories that no other user may open.
+// Main thread only.
 #pragma once
 #include <jansson.h>
 

@@ -37,7 +37,8 @@ static json_t *refuse_mixture(const struct node *node, const struct vgpu *vgpu)
 	return NULL;
 }
 
-// Returns the GPUs that the server of the vGPU's programs must have, as bits.
+// Returns a bit mask of the GPUs that the MPS server for the vGPU's programs must have: the vGPU's own GPU, and those
+// of its job.
 static uint64_t find_devices(const struct node *node, const struct vgpu *vgpu)
 {
 	return UINT64_C(1) << vgpu->device | job_list_devices(node, vgpu);
@@ -53,8 +54,8 @@ static const char *find_user_of(const struct node *node, const struct server *se
 	return vgpu->name;
 }
 
-// Refuses a vGPU of a job on a GPU if a server that lacks other GPUs of the job has programs there: a program is a
-// client of one server.
+// Refuses a vGPU of a job while programs use an MPS server that has some GPUs of the job, but not all. A program is a
+// client of one server only, so the job needs one server for all of its GPUs.
 static json_t *refuse_servers(const struct node *node, const struct vgpu *vgpu)
 {
 	uint64_t devices = find_devices(node, vgpu);
@@ -107,8 +108,8 @@ json_t *mps_check(const struct node *node, const struct vgpu *vgpu)
 	return server && server->source.fd < 0 && now < server->next_start_ns ? refuse_ended(server, now) : NULL;
 }
 
-// Finds the record of the server for the GPUs, or adds one. If a server for other GPUs must end before, sets *ret_ready
-// to false, and returns NULL. NULL and true: there is no memory.
+// Returns the record of the server for the GPUs, and adds it if it does not exist. Returns NULL in two cases: a server
+// for other GPUs must end first (*ret_ready is false), or there is no memory (*ret_ready is true).
 static struct server *provide_server(struct node *node, uint64_t devices, uid_t uid, bool *ret_ready)
 {
 	struct server *server = mps_next_server(NULL, devices, uid), *next;

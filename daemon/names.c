@@ -12,14 +12,17 @@
 #include <string.h>
 
 enum {
-	MOST_SHOWN = 1024,	      // most names of ids cached for answers; a new one replaces the least recent
+	// the most names of ids that are cached for answers; when the cache is full, a new name replaces the one that
+	// was not used for longest
+	MOST_SHOWN = 1024,
 	MOST_ASKED = 2 * USER_SERVED, // how many names that requests of one user contain are cached
 	// a cached name that is older than this is looked up again when an answer shows it
 	FRESH_S = 10,
 	ASKED_S = 2,	    // how long the result of a lookup for a request is kept
 	PATIENCE_MS = 1000, // how long a request waits for the name of its user
 	ENTRY_SPACE = 4096,
-	MOST_SPACE = 16 << 20, // the most bytes for one entry; a group's entry has all of its members
+	// the most bytes for one entry of the system's directory; a group's entry lists all members
+	MOST_SPACE = 16 << 20,
 };
 
 enum kind { NAME_OF_USER, NAME_OF_GROUP, USER_OF_NAME, GROUP_OF_NAME };

@@ -82,8 +82,8 @@ void removal_sweep_ephemeral(struct node *node)
 			continue;
 		if (!search_knows_heirs(node, vgpu))
 			continue;
-		// The limit of 0 keeps out processes that are about to enter. A process that entered before has a slot.
-		// A charge without a slot does not count: a process wrote it into the ledger itself.
+		// With a limit of 0, no process can enter any more. A process that entered before has a slot. A charge
+		// without a slot does not count: a process wrote it into the ledger itself.
 		if (vgpu->damage != DAMAGE_CONTENTS)
 			vg_ledger_set_limit(vgpu->ledger, 0, &charged);
 		if (vgpu->damage != DAMAGE_CONTENTS && vg_ledger_next_tenant(vgpu->ledger, &(unsigned int){0}, &seen)) {

@@ -137,8 +137,9 @@ static json_t *refuse_modes(const struct vgpu *wanted, const struct vgpu *first,
 		      wanted->job, devices[0], devices[1], wanted->job_gpus);
 }
 
-// Marks GPUs as not allowed if their mode is not that of the new vGPU's job, or too few GPUs have it. Returns NULL, or
-// a refusal if no GPU is left.
+// Marks GPUs as not allowed whose sharing mode the new vGPU's job cannot have. A job has one mode on all of its GPUs:
+// that of its first vGPU, or else a mode of at least as many GPUs as the job asks for. Returns NULL, or a refusal if no
+// GPU is left.
 static json_t *exclude_modes(const struct request *request, struct vgpu *wanted, bool allowed[VG_SYSTEM_DEVICES])
 {
 	const struct vgpu *first = find_of_job(request->node, wanted);

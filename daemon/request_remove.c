@@ -26,7 +26,7 @@ static json_t *refuse_removal(const struct request *request, const struct vgpu *
 		launchers++;
 		snprintf(process, sizeof process, " (process %d)", (int)launcher->pid);
 	}
-	// The limit of 0 keeps out processes that are about to enter.
+	// With a limit of 0, no process can enter any more.
 	if (!tenants && !launchers &&
 	    (vgpu->damage == DAMAGE_CONTENTS || vg_ledger_set_limit(vgpu->ledger, 0, &charged) == 0))
 		return NULL;

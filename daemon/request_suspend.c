@@ -198,8 +198,8 @@ static json_t *check_wish(const struct wish *wish)
 
 // ---- notification ----------------------------------------------------------------------------------------
 
-// Writes the wish into the process's slot and wakes its pager, unless the process is suspended already and shall stay
-// so.
+// Writes the wish into the process's slot, and wakes the process's pager. Does not wake the pager of a process that is
+// suspended already and shall stay suspended.
 static void ask_process(const struct wish *wish, unsigned int number)
 {
 	struct pager_slot *slot = &vg_ledger_pager_slots(wish->vgpu->ledger)[number];
@@ -222,8 +222,9 @@ static json_t *describe_process(const struct tenant *tenant)
 			 (json_int_t)one.bytes, "host", (json_int_t)one.host);
 }
 
-// Writes the wish for the whole vGPU, and wakes the pagers of all of its processes. Reads the slots in the ledger
-// itself. The last scan may have missed a process that read the old wish before this function changed it.
+// Writes the wish to suspend or resume the whole vGPU into its ledger, and wakes the pagers of all of its processes.
+// Looks for processes in the slots of the ledger, since the last scan may have missed one. Such a process may have read
+// the old wish just before this function replaced it.
 static void ask_vgpu(struct node *node, const struct wish *wish)
 {
 	struct pager_page *page = vg_ledger_pager_page(wish->vgpu->ledger);

@@ -15,7 +15,8 @@ json_t *admit_share(const struct request *request, size_t device, const struct t
 	unsigned int others = job_sum_shares(request->node, vgpu, device);
 	uint64_t tied = job_tied_devices(request->node, vgpu, device);
 
-	// A job without a share can still tie GPUs whose shares do not fit together.
+	// A job is checked even if it has no share: it makes its GPUs take their turns together, and then the shares on
+	// all of them may add up to more than 100 %.
 	if ((!terms->share && !*vgpu->job) || terms->share + others <= 100)
 		return NULL;
 	if (tied & (tied - 1))

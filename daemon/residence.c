@@ -20,7 +20,7 @@ enum {
 };
 static const uint64_t ms = 1000000;
 
-// What the processes of one vGPU report, summed up. For times, the latest counts.
+// What the processes of one vGPU report: numbers of processes, and for each of the two times, the latest.
 struct facts {
 	unsigned int processes, out, drained, refusing, waiting;
 	bool is_moving;	 // at least one process has an order that it has not carried out yet
@@ -80,8 +80,8 @@ static enum residence_state find_state(const struct vgpu *vgpu, const struct fac
 	return !residence->is_doubted && (facts->out || facts->is_moving) ? RESIDENCE_COMING : RESIDENCE_IN;
 }
 
-// Withdraws the order to leave from a vGPU that could not leave. The vGPU stays for 1, 2, 4, up to 64 seconds before
-// the next order.
+// Withdraws the order to leave from a vGPU that could not leave. Each time that this happens in a row, the vGPU stays
+// longer before the next order: 1, 2, 4, up to 64 seconds.
 static void postpone_eviction(struct vgpu *vgpu, uint64_t now)
 {
 	struct residence *residence = &vgpu->residence;
@@ -93,8 +93,9 @@ static void postpone_eviction(struct vgpu *vgpu, uint64_t now)
 	eviction_apply(vgpu, DRAIN_MS);
 }
 
-// Withdraws the order to leave from a vGPU whose memory has not left although its processes report so. The next order
-// may come after the longest time, since each makes others rely on the room until the next measurement.
+// Withdraws the order to leave from a doubted vGPU: its processes report that its memory has left, but it has not.
+// Other vGPUs rely on the room after each order, until a measurement shows the truth. So the next order comes only
+// after the longest time (BUSY_MOST_S).
 static void withdraw_from_doubted(struct vgpu *vgpu, uint64_t now)
 {
 	vgpu->residence.busy_until_ns = now + BUSY_MOST_S * 1000 * ms;
@@ -168,8 +169,8 @@ static struct residence_vgpu describe_vgpu(const struct vgpu *vgpu, const struct
 				       .is_overdue = is_late};
 }
 
-// Returns the name of the vGPU that counts as having the device: the largest of those that are not ordered to leave.
-// Programs that wait for the device show this name in messages. "": no vGPU.
+// Returns the name of the vGPU that counts as having the device: of the vGPUs that are not ordered to leave, the one
+// with the largest limit. Programs that wait for the device show this name in messages. "": no vGPU.
 static const char *find_holder(struct vgpu *const *vgpus, const struct residence_vgpu *orders, size_t count)
 {
 	const struct vgpu *holder = NULL;
@@ -250,7 +251,7 @@ void residence_keep(struct node *node, uint64_t now, uint64_t *deadline)
 		move_vgpus(node, device, now, deadline);
 }
 
-// Returns whether the vGPU fits beside all vGPUs that are ordered in.
+// Returns whether the vGPU fits on the device beside all vGPUs that are not ordered to leave it.
 static bool has_room(const struct node *node, const struct vgpu *vgpu)
 {
 	uint64_t used = vgpu->memory;

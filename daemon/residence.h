@@ -3,7 +3,7 @@
 #pragma once
 #include "daemon/node.h"
 
-// Notes that the user resumed a vGPU. If the vGPU does not fit beside the others, it is ordered out until there is
+// Notes that the user resumed a vGPU. If the vGPU does not fit beside the others, it stays in the host until there is
 // room.
 void residence_resume(struct node *node, struct vgpu *vgpu);
 // Reads the words of the processes, decides which vGPUs are on each device, and writes the orders. Lowers *deadline to

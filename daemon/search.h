@@ -1,5 +1,5 @@
-// Searches /proc, in a thread of its own, for processes that use a vGPU, and for those of which a slot has the pid. The
-// functions are called in the main thread only.
+// Searches /proc, in a thread of its own, for processes that use a vGPU, and for processes whose pids are in slots of
+// its ledger. The functions are called in the main thread only.
 #pragma once
 #include "daemon/node.h"
 

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-// Returns whether the driver lists the allocation under another process than its owner, or under none. When the owner
-// has released the allocation, the driver lists it under another process that has it open. If only descriptors keep the
-// allocation, the driver lists it under no process.
+// Returns whether the driver lists the allocation under another process than its owner, or under no process. After the
+// owner has released it, the driver lists it under a process that still has it open. If only descriptors keep it
+// allocated, the driver lists it under no process.
 static bool shows_elsewhere(const struct vgpu *vgpu, const struct vg_ledger_shared_info *share)
 {
 	if (!share->owned || share->away)

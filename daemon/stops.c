@@ -17,8 +17,8 @@ static bool shows_life(struct tenant *tenant, const struct turn_slot *slot)
 	return changed;
 }
 
-// Checks the tenants until the owner's part of the loop's time is used up. The other tenants keep their last known
-// state.
+// Checks the tenants until the vGPU's owner has used up the owner's part of the loop's time. For the other tenants,
+// keeps the result of their last check.
 static void look_at_vgpu(struct node *node, struct vgpu *vgpu)
 {
 	struct arbiter_stops stops = {.seen_ns = arbiter_now()};

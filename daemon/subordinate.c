@@ -13,8 +13,8 @@
 
 enum { MOST_RANGES = 16384, MOST_FILE = 1 << 20, CHECK_EVERY_S = 1 };
 static const char path[] = "/etc/subuid";
-// Reading the file looks up the names of many users, which can take long. So it runs in the thread of a user id that no
-// user has, where it delays no user.
+// Reading the file looks up the names of many users, which can take long. So the thread of a user id that no user has
+// reads it. There it delays no user's work.
 static const uid_t READER = (uid_t)-1;
 
 struct range {

@@ -24,7 +24,7 @@ enum {
 	REAP_EVERY_MS = 20, // time between two attempts to reap dead tenants whose memory the driver has not released
 	EXPORTS_EVERY_MS = 250, // pause between attempts to reap dead tenants whose exported memory others have open
 	WARN_AFTER_S = 10,
-	BLIND_S = 1, // how long a dead tenant's memory counts as not released if NVML reports nothing
+	BLIND_S = 1, // for how long a dead tenant's memory counts as not released if NVML has no figures
 };
 
 static void close_pidfd(struct node *node, struct tenant *tenant)
@@ -160,7 +160,7 @@ static void watch_tenant(struct node *node, struct tenant *tenant)
 void tenant_prove(struct node *node, struct tenant *tenant, pid_t pid, uint64_t start_time, bool has_mapped)
 {
 	bool elsewhere = tenant->seen.owner.pid_namespace != node->pid_namespace;
-	bool was_known = tenant->pid > 0; // a search reads the mappings only of processes whose pids it gets
+	bool was_known = tenant->pid > 0; // if not, the search did not read the mappings of the process
 
 	if (elsewhere && !pid) {
 		mark_dead(node, tenant);
@@ -191,9 +191,9 @@ bool tenant_are_proven(struct node *node, struct vgpu *vgpu)
 	return proven;
 }
 
-// Checks whether the process runs another program now. exec() keeps pid and start time, and leaves the charges of the
-// program that has ended. If the new program enters the vGPU, it refunds these charges itself; otherwise the daemon
-// does.
+// Checks whether the process runs another program now. After exec(), the process has the same pid and start time, and
+// its slot still has the charges of the program that has ended. If the new program enters the vGPU, it refunds these
+// charges itself; otherwise the daemon does.
 static void check_exec(struct node *node, struct tenant *tenant)
 {
 	uint64_t program = tenant->seen.program && tenant->pid > 0 ? vg_ledger_program_of(tenant->pid) : 0;

@@ -9,12 +9,12 @@
 
 #include <stdatomic.h>
 
-// How often the phases may be split. All clients share the logs, so a client that asks without a pause must not fill
-// them with short parts.
+// The shortest time between two calls of arbiter_cut_phases(), each of which adds records of unfinished phases. All
+// clients share the logs, so a client that asks without a pause must not fill them with short records.
 enum { CUT_MS = 10 };
 
 static uint64_t until_ns;     // when the recording ends; 0: nothing is recorded
-static uint64_t cut_ns;	      // when the phases were last split
+static uint64_t cut_ns;	      // when arbiter_cut_phases() was last called
 static uint64_t first_number; // number of the newest record at the time when the recording began
 
 static bool may_see(const struct authority_peer *peer, uid_t owner, gid_t group)

@@ -118,7 +118,8 @@ static bool is_counted(const struct user *user)
 	return user->connections || user->vgpus || user->tenants || user->processes || has_jobs(user) || user->watched;
 }
 
-// Returns the time after which the user's record has no effect on the limits of the loop's time.
+// Returns the time from which the user's record can be freed: after it, the record delays neither the user's requests
+// nor the work on the user's ledgers.
 static uint64_t find_end_of_limits(const struct user *user)
 {
 	uint64_t window_end_ns = user->window_ns + USER_WINDOW_MS * 1000000ull;

@@ -189,7 +189,7 @@ int vgpu_adopt(struct node *node, const struct vgpu *wanted, struct vgpu **ret_v
 	vgpu->was_damaged_at_start = vgpu->damage;
 	if (!vgpu->damage)
 		vgpu->refusals_in_journal = vg_ledger_refusal_count(vgpu->ledger);
-	// assume that all launchers have ended now, until the caller adopts one
+	// the vGPU counts as one whose last launcher has just ended, until the caller takes over a launcher
 	vgpu->left_ns = vg_clock_monotonic_ns();
 	tenant_scan(node, vgpu);
 	*ret_vgpu = vgpu;

@@ -3,7 +3,7 @@
 #pragma once
 #include "daemon/user.h"
 
-// The first member of every struct that describes a piece of work.
+// A task. It is the first member of a larger struct, which has the task's input and result.
 struct work {
 	struct work *next;
 	uid_t uid;

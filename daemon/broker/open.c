@@ -41,7 +41,8 @@ static json_t *refuse_access(const struct edition *edition, const char *verb)
 	return refusal;
 }
 
-// Finds the edition that the request means: the current generation, or the generation of the request's ticket.
+// Finds the edition that the request means. Without the field "generation", this is the edition that readers can open
+// now. With it, this is the edition of that generation, if the request also has the edition's ticket (ticket.h).
 static struct edition *find_edition(const struct request *request, const struct publication *publication)
 {
 	const json_t *generation = json_object_get(request->object, "generation");

@@ -79,7 +79,8 @@ struct session {
 	struct session *next;
 	struct authority_peer peer;
 	enum session_state state;
-	bool rests;		 // the user has used up the loop's time for now, so the session is not served yet
+	// the session is not served now, because its user has used up the user's part of the loop's time
+	bool rests;
 	uint64_t deadline_ns;	 // time at which the daemon stops waiting for the peer; 0: never
 	struct edition *edition; // the edition that is published or read; NULL: none
 	const struct packet *to_send;
