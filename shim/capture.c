@@ -5,7 +5,7 @@
 #include "shim/evict.h"
 #include "shim/turn.h"
 
-// The address of this variable identifies the thread's default stream in the records of captures.
+// The address of this variable stands for the thread's own default stream in the records of captures.
 static __thread SHIM_TLS char per_thread_stream;
 
 static uint64_t make_stream_key(CUstream stream, bool per_thread)

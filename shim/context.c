@@ -72,8 +72,9 @@ static CUresult charge_primary(enum vg_entry entry, uint64_t *ret_charged)
 	return result;
 }
 
-// Notes in the list of contexts that a primary context was created (`change` is 1) or destroyed (-1). With several
-// devices, primary contexts count like other contexts there, so shim_only_context stays NULL.
+// Notes in the list of contexts that a primary context was created (`change` is 1) or destroyed (-1). In a process with
+// several devices, the list has no primary context of its own: it gets primary contexts like all others. So
+// shim_only_context stays NULL.
 static void note_primary(const struct primary *primary, int change, CUcontext destroyed)
 {
 	if (shim_device_count == 1)

@@ -13,7 +13,7 @@ enum { NONE = -1 };
 // forms, argument 0 points to a structure with the size.
 static const struct {
 	unsigned char form;
-	signed char stream; // the argument that is the stream; NONE: the default one
+	signed char stream; // index of the argument that is the stream; NONE: the function uses the default stream
 } copies[VG_ENTRY_COUNT] = {
 	LINEAR(cuMemcpyHtoD, IN, NONE),		 LINEAR_ASYNC(cuMemcpyHtoDAsync, IN, 3),
 	LINEAR(cuMemcpyDtoH, OUT, NONE),	 LINEAR_ASYNC(cuMemcpyDtoHAsync, OUT, 3),

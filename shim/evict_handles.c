@@ -10,8 +10,8 @@
 #include "shim/evict.h"
 #include "shim/mapping.h"
 
-// Lists the driver's functions that take, return or map handles. Also lists the query for the kinds of memory that the
-// device has.
+// Lists the driver's functions that take, return or map handles. Also lists cuDeviceGetAttribute, by which programs ask
+// what memory the device supports.
 #define HANDLE_CALLS(X)                           \
 	X(cuMemCreate)                            \
 	X(cuMemRelease)                           \
@@ -159,7 +159,8 @@ static CUresult CUDAAPI with_cuMemGetAllocationPropertiesFromHandle(CUmemAllocat
 	return result;
 }
 
-// Guards, for each allocation, whether it must stay on the device and how it is charged. The two change together.
+// For each allocation, guards two things that change together: whether the memory must stay on the device, and how it
+// is charged.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 // Charges memory that cannot move any more against the limit for such memory. Call it with the lock held.

@@ -13,8 +13,9 @@
 #include "base/descriptor.h"
 #include "ledger/shared.h"
 
-// Exported memory. `key` is the data of the epoll entry, which the daemon reads. Upper half: the size in units of 2
-// MiB. Lower half: the number of the shared allocation, or, for other memory, a number that no shared allocation has.
+// Exported memory. `key` is the data of its entry in the watcher, which the daemon reads. The upper half of the key is
+// the size in units of 2 MiB. The lower half is the number of the shared allocation. For memory that is no shared
+// allocation, it is a number that no shared allocation has.
 struct exported {
 	uint64_t key;
 	struct shim_physical *physical;

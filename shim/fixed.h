@@ -1,5 +1,5 @@
-// Checks the fixed part of an evictable vGPU's limit: at most so much of the charged memory may be memory that cannot
-// move to the host. Any thread.
+// Checks the fixed part of an evictable vGPU's limit. The charged memory that cannot move to the host must not exceed
+// the fixed part. Any thread.
 #pragma once
 #include <stdbool.h>
 

@@ -1,7 +1,8 @@
 // Charges the memory of allocation nodes in graphs. The driver allocates this memory when a graph is uploaded or
 // launched. Nodes whose lifetimes do not overlap get the same addresses, so a graph occupies the union of its nodes'
 // ranges. The driver keeps memory that graphs have used reserved until the memory is trimmed. The charge is the larger
-// of two sums: what the executable graphs declare, and what the driver has reserved.
+// of two sums: the declared bytes, which the allocation nodes of all executable graphs occupy, and the bytes that the
+// driver has reserved.
 #include "shim/graph_charge.h"
 
 #include <pthread.h>
@@ -15,7 +16,8 @@
 _Atomic bool shim_may_have_graph_memory;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-// For each device: bytes charged in the ledger, and bytes that the live executable graphs declare.
+// For each device: the bytes charged in the ledger, and the bytes that the allocation nodes of the live executable
+// graphs occupy.
 static struct sums {
 	uint64_t charged, declared;
 } sums[SHIM_DEVICES];
@@ -28,7 +30,7 @@ struct range {
 struct ranges {
 	struct range *list;
 	size_t count, capacity;
-	uint64_t unplaced; // bytes of nodes without an address
+	uint64_t unplaced; // bytes of allocation nodes that have no address
 	bool failed;
 };
 

@@ -8,7 +8,8 @@ extern _Atomic bool shim_may_have_graph_memory;
 // Number of executable graphs that have allocation nodes.
 extern SHIM_HIDDEN _Atomic unsigned int shim_graph_count;
 
-// Charges what the graph's allocation nodes occupy, and stores the bytes. Call it before the graph is instantiated.
+// Charges what the graph's allocation nodes occupy, and stores the number of bytes in *ret_bytes. Call it before the
+// graph is instantiated.
 CUresult shim_graph_begin_instantiate(enum vg_entry entry, CUgraph graph, uint64_t *ret_bytes);
 // Keeps the charge with the executable graph, or refunds it if the instantiation failed. Returns `result`, or an error
 // if the charge cannot be kept.

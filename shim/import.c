@@ -42,8 +42,9 @@ static CUresult charge_unknown(enum vg_entry entry, CUdeviceptr address, uint64_
 	return CUDA_SUCCESS;
 }
 
-// Keeps the reference of `physical`, which may be NULL, in the record of an opened address. An address that was opened
-// several times keeps one reference.
+// Stores `physical` in the record of an opened address, and takes over the caller's reference to it. If `physical` is
+// NULL, this process is charged first (charge_unknown). If the record exists already, because the process has opened
+// the address before, it has a reference: then drops the caller's one.
 static CUresult store_opened(enum vg_entry entry, CUdeviceptr address, uint64_t key, struct shim_physical *physical)
 {
 	struct shim_record record;

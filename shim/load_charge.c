@@ -5,8 +5,9 @@
 #include "shim/contexts.h"
 #include "shim/undeclared.h"
 
-// Returns the free device memory plus what the vGPU is charged. How much this sum falls while code is loaded is the
-// size of the code: allocations of other tenants of this vGPU do not change the sum.
+// Returns the free device memory plus what the vGPU is charged. When code is loaded, this sum falls by the size of the
+// code. Allocations of other tenants of this vGPU do not change the sum: they lower the free memory, and raise the
+// charge as much.
 static int64_t measure_level(void)
 {
 	SHIM_RELAXED;
@@ -26,9 +27,9 @@ static bool has_room(uint64_t bytes)
 	return limit >= charged && bytes <= limit - charged;
 }
 
-// Bounds for the measured size of loaded code, which is too large if another vGPU allocates meanwhile. A size up to
-// `trusted` that fits into the limit is charged as measured. Any other size is bounded by the daemon's figure for this
-// process, or by `plausible` if the daemon does not answer.
+// Bounds for the measured size of loaded code, which is too large if another vGPU allocates during the measurement. A
+// size of at most `trusted` bytes that fits into the limit is charged as measured. For any other size, no more is
+// charged than the daemon's figure for this process, or than `plausible` bytes if the daemon does not answer.
 static const uint64_t trusted = 4ull << 20, plausible = 256ull << 20;
 
 // Returns how much memory was allocated since measure_level() returned `before`.
@@ -44,8 +45,8 @@ static uint64_t measure_since(int64_t before)
 	return bytes < most ? bytes : most;
 }
 
-// Call it after code of `bytes` was loaded or unloaded, which changes the undeclared memory of this process. Makes the
-// daemon measure that memory again, and charges the new figure.
+// Makes the daemon measure the undeclared memory of this process again, and charges the new figure. Call it after code
+// of `bytes` was loaded or unloaded, which changes the undeclared memory.
 static void refresh_undeclared(uint64_t bytes)
 {
 	if (bytes > trusted && shim_undeclared_measure(shim_session_ledger(), &bytes))
@@ -94,7 +95,8 @@ static void refund_load(uint64_t bytes)
 	refresh_undeclared(bytes);
 }
 
-// for each device, the sum of bytes that collect_bytes() has added up in this thread
+// For each device: the bytes that are charged for the code which this thread unloads. collect_bytes() adds those of one
+// record.
 static _Thread_local uint64_t collected[SHIM_DEVICES];
 
 static void collect_bytes(const struct shim_record *record)
@@ -221,7 +223,7 @@ CUresult shim_load_unload(enum shim_record_type type, void *handle)
 	unsigned int device = record.device ? record.device - 1u : shim_device();
 	CUresult result = record.origin == SHIM_UNDONE ? CUDA_SUCCESS : unload_code(type, handle, device, record.bytes);
 
-	record.bytes = 0; // on failure, unload_code() has already restored these bytes
+	record.bytes = 0; // if the driver call failed, unload_code() has stored a record with the charge again
 	if (result != CUDA_SUCCESS && is_known)
 		shim_record_add_bytes(&record);
 	return result;

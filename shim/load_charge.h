@@ -10,7 +10,8 @@ int64_t shim_load_begin(void);
 // Charges the device memory that the driver call took. CUDA_ERROR_OUT_OF_MEMORY: the limit has no room. The module or
 // library is then unloaded, if the program has nothing but its handle.
 CUresult shim_load_end(enum vg_entry entry, enum shim_record_type type, void *handle, int64_t before);
-// Charges, like shim_load_end(), after a driver call that has returned `result` and, on success, the new `handle`.
+// Charges as shim_load_end() does, if the driver call succeeded. `result` is what the driver call returned; `handle` is
+// the new module or library.
 CUresult shim_load_finish(enum vg_entry entry, enum shim_record_type type, CUresult result, void *handle,
 			  int64_t before);
 // Notes that the program got a handle or an address inside the code, so the code cannot be unloaded any more.

@@ -23,8 +23,8 @@ uint64_t shim_local_beyond_initial(uint64_t each)
 	return each > shim_local_initial ? shim_round_granularity(shim_for_every_thread(each - shim_local_initial)) : 0;
 }
 
-// Sets whether launches must be checked: a noted kernel needs local memory, or it is not known yet how much one needs.
-// Call it with the lock held.
+// Sets whether launches must be checked. They must be if a noted kernel needs more local memory than a new context has,
+// or if the need of a noted kernel is not known yet. Call it with the lock held.
 static void watch_launches(void)
 {
 	shim_launch_watched = heaviest > 0 || deferred > 0;

@@ -15,12 +15,12 @@ void shim_local_note(uint64_t function, uint64_t local);
 void shim_local_defer(CUkernel kernel);
 // Notes that contexts were created (`change` is 1) or destroyed (-1), or that a context's stack limit changed (0).
 void shim_local_note_contexts(int change);
-// Notes how much a context is charged for local memory. If the context is the only one, and that is enough for all
-// noted kernels, launches are not checked any more.
+// Notes for how much local memory a context is charged. If the process has no other context, and the charge is enough
+// for all noted kernels, launches are not checked any more.
 void shim_local_note_charge(uint64_t charged);
 
 // Returns `bytes` times the number of threads that the device can hold at once; UINT64_MAX if that overflows.
 uint64_t shim_for_every_thread(uint64_t bytes);
-// Returns the bytes that a context needs beyond those of a new one, for kernels with `each` bytes of local memory a
+// Returns how many more bytes a context needs than a new one has, if its kernels use `each` bytes of local memory a
 // thread.
 uint64_t shim_local_beyond_initial(uint64_t each);

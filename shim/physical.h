@@ -8,11 +8,12 @@
 struct shim_physical {
 	uint64_t bytes; // bytes charged to this process
 	enum vg_ledger_kind kind;
-	unsigned int references; // handles + mappings + pins + calls in progress + 1 if exported
-	bool is_exported;	 // a descriptor was exported; all such descriptors together hold one reference
-	bool is_evictable;	 // the memory was charged by shim_charge_evictable()
-	uint8_t device;		 // ordinal of the device whose ledger has the charge
-	bool has_pins;		 // a multicast object: it keeps references (pins) to the memory bound to it
+	// number of handles, mappings, pins and calls in progress that use the memory, plus 1 if it is exported
+	unsigned int references;
+	bool is_exported;  // a descriptor was exported; all such descriptors together hold one reference
+	bool is_evictable; // the memory was charged by shim_charge_evictable()
+	uint8_t device;	   // ordinal of the device whose ledger has the charge
+	bool has_pins;	   // a multicast object: it keeps references (pins) to the memory bound to it
 	// Members for memory that is a shared allocation (ledger/shared.h, shim/shared.h):
 	uint32_t shared; // number of the shared allocation in the ledger; 0: the memory is not shared
 	bool is_joined;	 // another process owns the shared allocation and has the charge
@@ -36,9 +37,9 @@ void shim_physical_ref(struct shim_physical *physical);
 void shim_physical_unref(struct shim_physical *physical);
 // Drops a reference and returns how many bytes the caller must refund.
 uint64_t shim_physical_detach(struct shim_physical *physical);
-// Returns the shim_physical of the allocation at an address, with a new reference, and stores its bytes. The first call
-// creates it and moves the allocation's charge into it. A small allocation shares a block; then it is the block's
-// charge. NULL: no such allocation.
+// Returns the object (struct shim_physical) of the allocation at an address, with a new reference, and stores the
+// allocation's bytes. The first call creates the object and moves the allocation's charge into it. A small allocation
+// shares a block of 2 MiB with others, so its object has the charge of the whole block. NULL: no such allocation.
 struct shim_physical *shim_physical_of_allocation(CUdeviceptr address, uint64_t *ret_bytes);
 // Sets whether the memory can move to the host (shim/evict.h). Returns the memory's bytes if that changes, or else 0.
 uint64_t shim_physical_set_evictable(struct shim_physical *physical, bool is_evictable);
@@ -54,5 +55,5 @@ void shim_unpin_all(uint64_t owner);
 // Adds a reference. Call it with the lock held.
 void shim_physical_ref_locked(struct shim_physical *physical);
 void shim_physical_unref_locked(struct shim_physical *physical);
-// Sets the number of charged bytes in the object. Does not change the charge in the ledger.
+// Sets the number of charged bytes that the object stores. Does not change the charge in the ledger.
 void shim_physical_resize(struct shim_physical *physical, uint64_t bytes);

@@ -29,7 +29,7 @@ void shim_pool_note_export(CUmemoryPool handle, int descriptor);
 // Notes an imported pool. `physical` is this process's part of the owner's shared allocation, or NULL if no vGPU is
 // charged for the pool. Takes over the caller's reference.
 void shim_pool_note_import(CUmemoryPool handle, struct shim_physical *physical);
-// Returns the shim_physical of an imported pool with a new reference, or NULL.
+// Returns this process's object for the memory of an imported pool, with a new reference; NULL: it has none.
 struct shim_physical *shim_pool_find_import(CUmemoryPool handle);
 
 // Destroys a pool. The driver keeps its memory until its last allocation is freed, so the pool stays charged until

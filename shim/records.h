@@ -9,7 +9,7 @@
 enum shim_record_type {
 	SHIM_POINTER = 1, // device memory; key: its address
 	SHIM_BLOCK,	  // a block of 2 MiB that small allocations share; key: the address / 2 MiB
-	SHIM_HANDLE,	  // a handle of physical memory (cuMemCreate); `data` is the shim_physical
+	SHIM_HANDLE,	  // a handle of physical memory (cuMemCreate); `data` is the memory's struct shim_physical
 	SHIM_ARRAY,
 	SHIM_MIPMAP,
 	SHIM_EXTERNAL,
@@ -17,11 +17,14 @@ enum shim_record_type {
 	SHIM_CONTEXT,
 	SHIM_MODULE,
 	SHIM_LIBRARY,
-	SHIM_LIMIT,   // a limit of a context; key: the context and the limit
-	SHIM_LOADED,  // a library that is loaded in a context; key: the library and the context; `data`: the library
+	SHIM_LIMIT, // a limit of a context; its key is made of the context and the limit
+	// a library that is loaded in a context; its key is made of the library and the context; `data` is the library
+	SHIM_LOADED,
 	SHIM_LOCAL,   // local memory that kernels made a context allocate
 	SHIM_CAPTURE, // a stream that is being captured (capture.c)
-	SHIM_KERNEL,  // a kernel that needs more local memory than a new context has; `bytes` per thread, not charged
+	// a kernel that needs more local memory than a new context has; `bytes`: its need per thread, which is not
+	// charged
+	SHIM_KERNEL,
 };
 
 enum { SHIM_BLOCK_SHIFT = 21 };
@@ -31,10 +34,12 @@ enum shim_origin {
 	SHIM_EVICTABLE, // allocated by cuMemAlloc or cuMemAllocPitch, in memory that can move to the host
 	SHIM_SMALL,	// a small allocation in a block; the block has the charge
 	SHIM_POOLED,	// allocated from a pool; `data` is the pool, which has the charge
-	SHIM_OPENED,	// opened from an IPC handle or a pool pointer `references` times; `data`: the shim_physical
-	SHIM_SHARED,	// an allocation that other processes may open; `data`: the shim_physical, which has the charge
-	SHIM_UNKNOWN,	// a kernel whose local memory is not known yet
-	SHIM_UNDONE,	// code that did not fit, so it was unloaded
+	// opened `references` times, from an IPC handle or a pool pointer; `data` is its struct shim_physical
+	SHIM_OPENED,
+	// an allocation that other processes may open; `data` is its struct shim_physical, which has the charge
+	SHIM_SHARED,
+	SHIM_UNKNOWN, // a kernel whose local memory is not known yet
+	SHIM_UNDONE,  // code that did not fit, so it was unloaded
 };
 
 struct shim_record {
@@ -51,7 +56,7 @@ struct shim_record {
 	uint8_t device;
 };
 
-// Returns true for memory whose charge is with a shim_physical.
+// Returns true for memory whose charge is stored in a struct shim_physical instead of the record.
 static inline bool shim_record_has_physical(const struct shim_record *record)
 {
 	return record->origin >= SHIM_OPENED;
@@ -68,8 +73,8 @@ bool shim_record_add_references(enum shim_record_type type, uint64_t key, int ch
 // Adds a reference to the record of the same type and key, or stores this record with one reference. Returns 1 if there
 // was such a record, 0 if this one was stored, or -ENOMEM.
 int shim_record_reference_or_put(const struct shim_record *record);
-// Turns the record of an allocation into one of a shared allocation. `data` is its shim_physical, which has the charge
-// from then on. Returns false if there is no such record, or the allocation is shared already.
+// Turns the record of an allocation into one of a shared allocation. `data` is its struct shim_physical, which has the
+// charge from then on. Returns false if there is no such record, or the allocation is shared already.
 bool shim_record_set_physical(enum shim_record_type type, uint64_t key, void *data);
 // Adds the bytes to the record of the same type and key, or stores this record. Returns 0 or -ENOMEM.
 int shim_record_add_bytes(const struct shim_record *record);

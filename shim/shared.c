@@ -221,7 +221,8 @@ static void name_or_join(struct shim_physical *physical, uint64_t key)
 	if (!make_shared(physical) ||
 	    vg_ledger_shared_add_name(ledger, physical->shared, key, false) != VG_LEDGER_REFUSED)
 		return;
-	leave_shared(physical, &passed); // no other process has it open, since no process knows a key for it
+	// no other process has the allocation open, since no process knows a key for it
+	leave_shared(physical, &passed);
 	if (vg_ledger_shared_join(ledger, key, &number, &size) == 0)
 		become_joined(physical, number, size);
 }

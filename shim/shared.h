@@ -1,6 +1,6 @@
-// Charges shared allocations, device memory that several processes have open, once: to the owner (ledger/shared.h).
-// Processes recognise such memory by a key: a hash of the handle, pointer or mark by which one process passes it to
-// another. Any thread.
+// Charges shared allocations (device memory that several processes have open) once: to the process that owns them
+// (ledger/shared.h). Processes recognise such memory by a key. The key is a hash of the handle, pool pointer or mark by
+// which one process passes the memory to another. Any thread.
 #pragma once
 #include "shim/physical.h"
 

@@ -48,7 +48,9 @@ struct gate {
 	unsigned int device;
 };
 static struct gate gates[SHIM_DEVICES];
-static const uint32_t closed_word = 1; // the stubs call shim_turn_call(), which finds the device's word
+// In a process with several devices, the stubs read this word. So they always call shim_turn_call(), which reads the
+// word of the device.
+static const uint32_t closed_word = 1;
 
 // While the gate is open, a thread adds 64 to the counter of launches at every 64th launch, instead of 1 at each. Calls
 // that are not launches, such as copies on the device, are counted apart: otherwise every 64th call could be a copy,
@@ -56,7 +58,8 @@ static const uint32_t closed_word = 1; // the stubs call shim_turn_call(), which
 enum { OPEN_LAUNCHES = 64 };
 static __thread SHIM_TLS unsigned int launches_open, others_open;
 static const uint64_t unknown_least_ns = 100000; // estimated duration of a kind of work that was never measured
-static const uint64_t spin_most_ns = 60000;	 // the thread spins at most this long; a sleep takes about as long
+// how long a thread spins at most before it sleeps; to fall asleep and wake up takes about as long
+static const uint64_t spin_most_ns = 60000;
 
 // Reads the clock that the daemon also uses for the times in the ledger.
 static uint64_t read_clock_ns(void)
@@ -261,8 +264,9 @@ static bool follow_slot(struct gate *gate)
 	return slot != NULL;
 }
 
-// Waits until the gate opens. Meanwhile records an event after the work in the launch's stream (NULL: unknown) as soon
-// as one is available. Without such an event, work counts as ended only after more than twice its estimate.
+// Waits until the gate opens. Meanwhile, if the launch's stream has work without a mark behind it, records a mark in
+// the stream as soon as a mark is free (turn_stream.c). Without a mark, that work would count as ended only after more
+// than twice its estimate. `stream` is NULL if the stream is unknown.
 static void wait_at_gate(struct gate *gate, struct shim_turn_stream *stream)
 {
 	struct turn_wait wait;
@@ -299,16 +303,16 @@ static uint64_t estimate_unknown(const struct gate *gate)
 	return window > unknown_least_ns ? window : unknown_least_ns;
 }
 
-// Returns true for a call that need not be counted now. While the gate is open, only one of OPEN_LAUNCHES calls is
-// counted, for all of them. *calls is the thread's number of calls so far.
+// Returns true for a call that need not be counted now. While the gate is open, one call of OPEN_LAUNCHES is counted as
+// OPEN_LAUNCHES calls, and the others are not counted. *calls is the number of calls that the thread has made so far.
 static bool passes_uncounted(uint32_t word, unsigned int *calls)
 {
 	return turn_word_state(word) == TURN_OPEN && !turn_word_is(word, TURN_ANNOUNCE) &&
 	       ++*calls % OPEN_LAUNCHES != 0;
 }
 
-// A thread in its turn reports short launches together with a later one, because reading the clock for each of them
-// costs too much.
+// While the vGPU has its turn, a thread reports several short launches at once, with a later launch, because reading
+// the clock for each of them costs too much.
 enum { LATER_LAUNCHES = 16 };
 static const uint64_t later_most_ns = 20000;
 static __thread SHIM_TLS struct {
@@ -331,7 +335,7 @@ static bool report_later(const struct gate *gate, uint32_t word, CUstream handle
 	return true;
 }
 
-// Makes the call when the vGPU has its turn, and counts it as `calls` calls: itself and those before it that passed
+// Makes the call when the vGPU has its turn. Counts `calls` calls: this one, and the calls before it that passed
 // uncounted.
 static CUresult call_at_turn(struct gate *gate, const struct call *call, CUstream handle, unsigned int calls)
 {
@@ -379,7 +383,7 @@ static void note_work_end(const struct call *call, uint64_t began_ns)
 			   read_clock_ns());
 }
 
-// Forwards a call that waits for work or queries it. After the call, reports whether work is still in flight.
+// Forwards a call that waits for work or queries it. Afterwards reports to the daemon whether work is still in flight.
 static CUresult wait_for_work(struct gate *gate, const struct call *call)
 {
 	CUresult result;
@@ -420,7 +424,8 @@ CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint6
 	CUstream stream;
 	int error = errno;
 
-	// The stubs of a process with several devices read no word, so the gate of this device may be open.
+	// In a process with several devices, the stubs call this function without reading the word of this device. So
+	// the device's gate may be open.
 	if (!word)
 		return forward(&call);
 	if (rows[row].class > OBJECT) { // not a launch

@@ -12,13 +12,15 @@
 #include "turn/estimate.h"
 
 enum { STREAMS = 64, MARKS = 64, MARK_LAUNCHES = 64 };
-// A mark is recorded in a stream after mark_every_ns of work. If the marked work in flight is long, the next mark is
-// recorded only after 1 / MARK_PART of it. So a long queue does not need more than the MARKS that a stream has.
+// A mark is recorded in a stream after MARK_LAUNCHES launches, or after mark_every_ns of work. In the second case, if
+// the marks that are not reached yet stand for more than MARK_PART times as much work, the mark is recorded only after
+// 1 / MARK_PART of their work. So a long queue of work seldom needs more than the MARKS that a stream has.
 static const uint64_t mark_every_ns = 50000;
 enum { MARK_PART = 16 };
-// work that has exceeded its estimate is expected to need at least 1 / LATE_PART of the estimate more
+// work in flight is expected to need at least 1 / LATE_PART of its estimate more
 enum { LATE_PART = 4 };
-static const uint64_t lost_ns = 1000000; // work without a mark counts as ended after twice its estimate plus this
+// work without a mark behind it counts as ended after twice its estimate plus this time
+static const uint64_t lost_ns = 1000000;
 
 struct mark {
 	CUevent event; // the CUDA event, created when the mark is first used
@@ -33,9 +35,9 @@ struct shim_turn_stream {
 	struct vg_lock lock;
 	struct mark marks[MARKS];
 	unsigned int first, count;     // `marks` is a ring buffer: `count` marks from `first` on are not reached yet
-	uint64_t marked_ns;	       // sum of the estimates of these marks
-	uint64_t since_ns;	       // the work of the first mark cannot have begun before this time
-	uint64_t open_ns, launched_ns; // estimate and last launch of the work after the last mark
+	uint64_t marked_ns;	       // sum of the estimates of the work before the marks that are not reached yet
+	uint64_t since_ns;	       // the work before the first of these marks cannot have begun before this time
+	uint64_t open_ns, launched_ns; // of the work after the last mark: its estimate, and the time of its last launch
 	unsigned int open_launches;
 	struct {
 		CUevent before, after;
@@ -239,8 +241,8 @@ static uint64_t estimate_left(struct shim_turn_stream *stream, uint64_t now)
 	return stream->marked_ns + stream->open_ns + stream->count + stream->open_launches;
 }
 
-// Returns how long work is expected to run on, if its estimate was `ns` and it has run for `ran`. Work that is 5 ms
-// late is expected to need another 5 ms.
+// Returns how much longer work is expected to run, if its estimate was `ns` and it has run for `ran`. Work that is late
+// by 5 ms is expected to need another 5 ms, or 1 / LATE_PART of its estimate if that is more.
 static uint64_t estimate_rest(uint64_t ns, uint64_t ran)
 {
 	uint64_t rest = ran < ns ? ns - ran : ran - ns, least = ns / LATE_PART;
@@ -248,8 +250,10 @@ static uint64_t estimate_rest(uint64_t ns, uint64_t ran)
 	return rest > least ? rest : least;
 }
 
-// Sums up the estimates of all streams of a device. Assumes that the GPU runs the streams' work one after the other. So
-// the time since the last mark was reached is subtracted only once, from the longest work at the head of a stream.
+// Returns the sum of the estimates of all streams of the device, as if the GPU ran their work one after the other. Only
+// the work that runs now is partly done, so estimate_rest() replaces its estimate. It is taken to be the longest work
+// before the first mark of a stream. It is taken to have begun when any mark on the device was last reached, or later
+// if it was launched later.
 uint64_t shim_turn_left(unsigned int device, uint64_t now)
 {
 	uint64_t left = 0, first = 0, since = UINT64_MAX;

@@ -6,8 +6,8 @@
 
 struct vg_ledger;
 
-// Charges the daemon's latest figure. Call it before a charge of `bytes`. Near the limit, where the figure decides
-// whether that charge fits, it first requests a new measurement.
+// Charges the daemon's latest figure. Call it before a charge of `bytes`. Near the vGPU's limit, the figure decides
+// whether that charge fits. So this function then first has the daemon measure again, at most once in 20 ms.
 void shim_undeclared_update(struct vg_ledger *ledger, uint64_t bytes);
 // Makes the next shim_undeclared_update() request a measurement. Call it after memory of unknown size was allocated.
 void shim_undeclared_expect_change(void);
@@ -17,7 +17,7 @@ bool shim_undeclared_measure(struct vg_ledger *ledger, uint64_t *ret_bytes);
 // Charges the daemon's latest figure.
 void shim_undeclared_charge(struct vg_ledger *ledger);
 // Has the daemon measure undeclared memory, and charges it. Stores the bytes for which the limit has no room. Returns
-// true if that is more than a pool may grow before it is charged.
+// true if they are more than is tolerated: a pool may grow a little before its growth is charged.
 bool shim_undeclared_exceeds(struct vg_ledger *ledger, uint64_t *ret_bytes);
 // If undeclared memory is charged, has the daemon measure it again. Returns true if the charge was too high and a part
 // of it was refunded.

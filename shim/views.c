@@ -19,7 +19,8 @@ static uint64_t measure_free(struct vg_ledger *ledger)
 {
 	uint64_t limit, charged;
 
-	// refund here, since the close of a descriptor is no driver call that could be hooked
+	// Refund exported memory whose descriptors are closed by now. It cannot be refunded at the close, which is no
+	// driver call.
 	shim_exported_refund_closed();
 	shim_undeclared_update(ledger, 0);
 	vg_ledger_read(ledger, &limit, &charged);
