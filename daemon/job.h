@@ -3,7 +3,7 @@
 #pragma once
 #include "daemon/node.h"
 
-// Returns whether both vGPUs belong to one job. A vGPU outside every job is in no job with itself.
+// Returns whether both vGPUs belong to one job. Returns false if they are in no job, even for twice the same vGPU.
 bool job_is_same(const struct vgpu *vgpu, const struct vgpu *other);
 // Returns a bit mask of the devices on which the vGPU's job has vGPUs in the list. The vGPU itself may be new.
 uint64_t job_list_devices(const struct node *node, const struct vgpu *vgpu);

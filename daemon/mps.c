@@ -27,10 +27,11 @@
 #include <unistd.h>
 
 enum {
-	START_MS = 5000,       // how long the control daemon may take until it listens
-	LOOK_MS = 10,	       // time between two checks whether the control daemon listens
-	LINGER_MS = 10000,     // how long the control daemon runs after the last program has ended
-	PAUSE_MS = 1000,       // pause before the next start after an unexpected end; doubled after each further one
+	START_MS = 5000,   // how long the control daemon may take until it listens
+	LOOK_MS = 10,	   // time between two checks whether the control daemon listens
+	LINGER_MS = 10000, // how long the control daemon runs after the last program has ended
+	// the pause before a control daemon is started again that ended unexpectedly; each further such end doubles it
+	PAUSE_MS = 1000,
 	PAUSE_MOST_MS = 60000, // the longest pause
 	STABLE_MS = 60000,     // when the control daemon has run for this long, the pause is PAUSE_MS again
 	GROUPS = 256,
@@ -368,9 +369,9 @@ static void server_ended(struct node *node, struct source *source, uint32_t even
 	node->must_retry = true;
 }
 
-// Sends the signal to the control daemon and to the MPS servers that it started, which are in its process group. If an
-// earlier daemon started it, the control daemon is not a child of this one, so another process may have its pid by now.
-// Then only the pidfd is safe, and kernels before Linux 6.9 signal the control daemon alone.
+// Sends the signal to the control daemon and to the MPS servers that it started, which are in its process group. A
+// control daemon that an earlier daemon started is not a child of this process, so another process may have its pid by
+// now. Then only the pidfd is safe, by which kernels before Linux 6.9 signal the control daemon alone.
 static void send_signal(const struct server *server, int number)
 {
 	enum { PROCESS_GROUP = 1 << 2 }; // PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9

@@ -72,7 +72,8 @@ struct vgpu *request_vgpu(const struct request *request, const char *key, json_t
 }
 
 // Refuses a request that is meant for other GPUs than this daemon's, so that no client uses wrong GPUs unnoticed. The
-// value "1" means any simulated GPU. A request without the field is for any GPU.
+// field "simulate" says for which simulated GPU the request is; "1" means any simulated GPU. A request without the
+// field is for any GPU.
 json_t *request_check_gpus(const struct request *request)
 {
 	const char *wanted = request_text(request, "simulate"), *served = vg_simulation_wanted();

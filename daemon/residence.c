@@ -20,7 +20,7 @@ enum {
 };
 static const uint64_t ms = 1000000;
 
-// What the processes of one vGPU report: numbers of processes, and for each of the two times, the latest.
+// What the processes of one vGPU report: how many processes are in which state, and the latest value of each time.
 struct facts {
 	unsigned int processes, out, drained, refusing, waiting;
 	bool is_moving;	 // at least one process has an order that it has not carried out yet

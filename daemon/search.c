@@ -78,8 +78,8 @@ static bool read_piece(FILE *file, int end, size_t *left, char *piece, size_t ca
 	return byte != EOF || length;
 }
 
-// Returns whether a variable is VIRGATE_LEDGERS, the list of the ledgers of a job, and has the ledger that `wanted`,
-// "VIRGATE_LEDGER=PATH", names.
+// Returns whether a variable is VIRGATE_LEDGERS, which lists the ledgers of a job, and its list has the path in
+// `wanted`, a text "VIRGATE_LEDGER=PATH".
 static bool lists_ledger(const char *variable, const char *wanted)
 {
 	static const char name[] = "VIRGATE_LEDGERS=";

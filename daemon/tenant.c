@@ -455,7 +455,7 @@ static bool reap_device(struct node *node, size_t device)
 	return has_dead(node, device);
 }
 
-// Returns whether the memory of an ended tenant is not released yet, for another reason than open descriptors.
+// Returns whether an ended tenant's memory is still allocated for another reason than that descriptors of it are open.
 static bool is_release_pending(const struct node *node)
 {
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)

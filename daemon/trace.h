@@ -6,7 +6,8 @@
 #include "daemon/authority.h"
 #include "daemon/node.h"
 
-// TRACE_LEASE_S: see above. TRACE_RECORDS, TRACE_TENANTS: the most records and processes in one answer.
+// TRACE_LEASE_S: for how many seconds the recording continues after the last request. TRACE_RECORDS, TRACE_TENANTS: the
+// most records and processes in one answer.
 enum { TRACE_LEASE_S = 3, TRACE_RECORDS = 1024, TRACE_TENANTS = 512 };
 
 struct trace_query {

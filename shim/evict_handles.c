@@ -208,8 +208,8 @@ static CUresult CUDAAPI with_cuMemExportToShareableHandle(void *shareable, CUmem
 	struct shim_physical *physical = shim_handle_find(handle, &bytes);
 	struct pager_handle *ours;
 	CUresult result = begin_call(&handle, &ours);
-	// Exported memory stays on the device, because other processes can use it. The driver refuses to export memory
-	// that was created without handles of this type.
+	// Exported memory stays on the device, because other processes can use it. But the driver refuses to export
+	// memory that was created without handles of this type, so such memory need not stay.
 	bool stays = ours && ours->properties.requestedHandleTypes & type;
 
 	if (stays)

@@ -23,8 +23,8 @@ static bool has_descriptors_only(const struct shim_physical *physical)
 	return physical->is_exported && physical->references == 1;
 }
 
-// Sets whether the memory is exported and its number of references, and writes the new sums to the ledger. If this
-// process dies, the daemon finds the sums there.
+// Sets two members, is_exported and references, and writes the new sums to the ledger. If this process dies, the daemon
+// finds the sums there.
 static void change_exported(struct shim_physical *physical, bool is_exported, unsigned int references)
 {
 	bool had_descriptors_only = has_descriptors_only(physical);

@@ -7,7 +7,7 @@
 
 #define SHIM_LAUNCH_WATCHED __builtin_expect(atomic_load_explicit(&shim_launch_watched, memory_order_relaxed), 0)
 
-struct shim_raise { // the context that one launch in progress has charged, and by how many bytes
+struct shim_raise { // the context whose charge one launch has raised, and by how many bytes
 	CUcontext context;
 	uint64_t bytes;
 };

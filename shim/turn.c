@@ -120,8 +120,9 @@ static uint64_t read_argument(const struct call *call, int index)
 	return index < 6 ? call->registers[index] : call->stack[index - 6];
 }
 
-// Calls the driver with eleven arguments, all integers or pointers. A function with fewer parameters ignores the rest,
-// which was read from the caller's stack beyond its arguments. A sanitizer would report that read.
+// Calls the driver with eleven arguments, all integers or pointers. That is as many as any of these functions has; a
+// function with fewer parameters ignores the rest. For such a function, the last arguments are read from the caller's
+// stack beyond its own arguments, which a sanitizer would report.
 static __attribute__((no_sanitize_address)) CUresult forward(const struct call *call)
 {
 	typedef CUresult function(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,

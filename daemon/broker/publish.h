@@ -1,5 +1,5 @@
-// Handles publishing: a request with the name, packets with the ranges and their descriptors, and then the commit,
-// which makes the ranges visible. Main thread only.
+// Handles publishing. A publisher sends a request with the name, then packets that describe ranges of device memory and
+// have their descriptors, and then the commit, which makes the ranges visible. Main thread only.
 #pragma once
 #include "daemon/broker/state.h"
 #include "daemon/request.h"

@@ -11,7 +11,7 @@
 #include "wire/wire.h"
 
 enum {
-	BROKER_RANGES_MAX = 1024,	// the most ranges in one edition
+	BROKER_RANGES_MAX = 1024,	// the most ranges of device memory in one edition
 	BROKER_EDITIONS_MAX = 1024,	// the most editions of one user
 	BROKER_LEASES_MAX = 4096,	// the most leases of one user
 	BROKER_METADATA_MAX = 16 << 20, // the most bytes of packets in all editions of one user
@@ -19,7 +19,8 @@ enum {
 	BROKER_DIGEST = 32,
 };
 
-// One message with ranges of an edition. The publisher sent it in this form, and readers get it unchanged.
+// One message that describes ranges of an edition's device memory, and has their descriptors. The publisher sent it in
+// this form, and readers get it unchanged.
 struct packet {
 	struct packet *next;
 	struct share_header header;
