@@ -19,7 +19,7 @@ struct part {
 	struct turn_facts facts;
 };
 
-// The place in the turns for one vGPU, or for all vGPUs of a job, which have their turns together.
+// What takes turns as a whole: one vGPU, or all vGPUs of a job, which have their turns together.
 struct seat {
 	struct part *parts;
 	unsigned int part_count; // 0: the seat is free

@@ -28,8 +28,9 @@ bool eviction_concerns(const struct tenant *tenant);
 // Returns whether the vGPU as a whole is suspended.
 bool eviction_is_suspended(const struct vgpu *vgpu);
 
-// Steps through the slots of all processes that can be suspended. It reads the ledger, because the last scan may have
-// missed a process. `*cursor` starts at 0. Returns false after the last slot.
+// Finds the next slot of a process that can be suspended. Set *cursor to 0 before the first call; each call stores
+// there how far it got. Reads the ledger, because the last scan may have missed a process. Returns false after the last
+// slot.
 bool eviction_next_slot(const struct vgpu *vgpu, unsigned int *cursor, unsigned int *ret_slot);
 // Wakes the pager of the process that owns this slot.
 void eviction_ring(struct pager_slot *slot);

@@ -18,8 +18,8 @@
 
 #include <string.h>
 
-// SLACK: how much more memory than it charged a tenant may use without a log line (a pool grows in steps of 32 MiB).
-// DRIFT_NS: for how long a tenant may exceed SLACK without a log line.
+// SLACK: how much more memory a tenant may use than it has charged, without a log line (a pool grows in steps of 32
+// MiB). DRIFT_NS: for how long a tenant may exceed SLACK without a log line.
 static const uint64_t SLACK = 32ull << 20, DRIFT_NS = 3000000000;
 
 static bool has_live_tenants(const struct node *node, size_t device)

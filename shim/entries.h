@@ -38,5 +38,6 @@ void *shim_export(unsigned int row);
 bool shim_driver_loaded(void);
 // Returns true if the driver exports the function of the row.
 bool shim_driver_has(unsigned int row);
-// Iterates over the rows whose driver function is at `address`; *cursor is 0 at first. Returns false at the end.
+// Finds the next row whose driver function is at `address`. Set *cursor to 0 before the first call; each call stores
+// there how far it got. Returns false if there is no further row.
 bool shim_next_row_at(const void *address, unsigned int *cursor, unsigned int *ret_row);

@@ -65,8 +65,8 @@ static json_t *list_left(const struct node *node, const struct publication *publ
 	return left;
 }
 
-// Ends the revocation: withdraws all editions, and answers the request. The answer names the last step that was done
-// and the readers that are left.
+// Ends the revocation: withdraws all editions, and sends the answer to the client that revokes. The answer says which
+// step of the revocation was done last, and which readers are left.
 static void finish_revoking(struct node *node, struct session *revoker, struct publication *publication)
 {
 	json_t *report = json_pack("{s:b, s:s, s:i, s:o}", "ok", 1, "step", step_words[revoker->step], "holders",
