@@ -87,14 +87,14 @@ static int compare_use(const void *a, const void *b)
 	return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
 }
 
-// Returns whether core_cache_put() gives temporary files such names: "new-" and 16 digits. Files with other names are
-// not removed.
+// Returns whether this is the name of a temporary file of core_cache_put(): "new-" and 16 digits. Files with other
+// names are not removed.
 static bool is_temporary(const char *name)
 {
 	return strncmp(name, "new-", 4) == 0 && strspn(name + 4, "0123456789abcdef") == 16 && !name[20];
 }
 
-// Returns whether a file of the directory is a cache entry, which its name tells. Removes abandoned temporary files.
+// Returns whether the name of a file is that of a cache entry. Removes abandoned temporary files.
 static bool check_entry(int directory, const char *name, struct stat *ret_status)
 {
 	size_t length = strlen(name);

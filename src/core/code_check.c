@@ -1,4 +1,4 @@
-// Checks, before the driver reads the bytes, that they can be complete code of a given type, such as cubin or PTX.
+// Checks whether bytes look like complete code of a given type, such as cubin or PTX, before the driver reads them.
 #include "abi/fatbin.h"
 #include "core/error.h"
 #include "core/object_code.h"

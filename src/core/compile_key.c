@@ -9,7 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// Adds bytes to the key, after their size, so that different lists of pieces never give the same bytes.
+// Adds the size of the data to the key, and then the data. Without the sizes, "ab" and "c" would give the same key as
+// "a" and "bc".
 static void add_bytes(struct core_cache_key *key, const void *data, size_t size)
 {
 	unsigned char *grown = key->failed ? NULL : realloc(key->data, key->size + sizeof size + size);

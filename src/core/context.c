@@ -180,7 +180,7 @@ enum vg_status core_context_borrow(CUcontext identity, CUgreenCtx green, struct 
 	return status;
 }
 
-// Finds the green context that belongs to a context handle, by that context's default stream.
+// Finds the green context whose CUcontext is `identity`: the one to which the default stream of `identity` belongs.
 static enum vg_status find_green(CUcontext identity, CUgreenCtx *ret_green)
 {
 	CORE_ENTER(scope, identity);

@@ -54,8 +54,8 @@ struct vg_sm_resource *core_sm_resource_new(struct vg_device *device);
 void core_sm_resource_fill(struct vg_sm_resource *resource, const CUdevResource *native,
 			   const struct vg_sm_resource *parent);
 
-// Defines the three public functions that get a resource of one kind: of a device, of a context, and of a stream's
-// context. The including file defines query_KIND().
+// Defines three public functions, which get a resource of one kind: from a device, from a context, and from the context
+// of a stream. The file that uses this macro defines query_KIND().
 #define CORE_RESOURCE_GETTERS(kind)                                                             \
 	enum vg_status vg_device_##kind##_resource(struct vg_device *device,                    \
 						   struct vg_##kind##_resource **ret_resource)  \

@@ -4,8 +4,8 @@
 #include "core/graph_definition.h"
 #include "virgate/graph.h"
 
-// References to the objects that the changed parameters of one node use. This library owns them, because the driver
-// lets only graphs own user objects, not executable graphs.
+// References to the objects that the new parameters of one changed node use. This library owns the references: in the
+// driver, only graphs can own user objects, and executable graphs cannot.
 struct core_graph_change {
 	struct core_graph_change *next;
 	CUgraphNode node;
@@ -17,14 +17,16 @@ struct vg_graph {
 	struct vg_context *context; // owns a reference
 	CUgraphExec handle;
 	struct core_graph_change *changes;
-	// References of earlier changes. Launches that were queued before a change need them until they have run.
+	// References of earlier changes. They are kept until all launches that were queued before the last change have
+	// ended.
 	struct core_graph_change *outdated;
 	CUevent launched; // recorded after the last launch; NULL until a node is changed
 };
 
 // Sets new parameters of one node of the executable graph. Consumes spec->keep, also on failure.
 enum vg_status core_graph_exec_set(struct vg_graph *graph, struct vg_graph_node *node, struct core_graph_spec *spec);
-// Records an event after the launch that was just queued. Needed only for graphs with changed nodes.
+// Records an event after the launch that was just queued, so that core_graph_changes_finish() can wait for the launch.
+// Needed only for graphs with changed nodes.
 void core_graph_mark_launch(struct vg_graph *graph, CUstream stream);
 // Waits for the last launch if it may use the references of earlier changes, and releases these.
 void core_graph_changes_finish(struct vg_graph *graph);

@@ -1,5 +1,5 @@
-// Adds nodes to the graph that a builder captures, besides the work that its stream captures. Also keeps objects alive
-// for that graph.
+// Adds nodes to the graph that a graph builder captures from a stream. Also keeps objects alive that the captured work
+// uses.
 #include "core/graph.h"
 #include "core/graph_builder.h"
 #include "core/stream.h"

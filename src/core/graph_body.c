@@ -1,4 +1,5 @@
-// Makes a builder add nodes that contain graphs: child graphs, and conditional nodes whose bodies are builders.
+// Adds two kinds of nodes to the graph that a graph builder captures: child graph nodes and conditional nodes. For each
+// body of a conditional node, it creates another builder, which captures the work of the body.
 #include <stdlib.h>
 
 #include "core/graph.h"

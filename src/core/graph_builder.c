@@ -191,7 +191,8 @@ enum vg_status vg_graph_builder_end(struct vg_graph_builder *builder)
 	return status;
 }
 
-// Removes all nodes of a discarded capture from the graph of a body. The graph itself belongs to the conditional node.
+// Removes all nodes of a discarded capture from the body of a conditional node. Does not destroy the body, because the
+// driver destroys it together with the conditional node.
 static enum vg_status remove_nodes(struct vg_graph_definition *body)
 {
 	size_t count;

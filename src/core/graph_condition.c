@@ -52,8 +52,8 @@ void core_conditions_remove(const struct vg_graph_definition *root)
 	vg_mutex_unlock(&lock);
 }
 
-// Finds the definition of a condition, preferably one inside `root`. Returns NULL for a condition that this library did
-// not create.
+// Finds the graph definition for which a condition was created. If several conditions have this handle, prefers the one
+// of a definition inside `root`. Returns NULL for a condition that this library did not create.
 static const struct vg_graph_definition *find_definition(uint64_t handle, const struct vg_graph_definition *root)
 {
 	const struct vg_graph_definition *definition = NULL;

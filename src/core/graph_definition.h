@@ -38,8 +38,8 @@ struct vg_graph_definition {
 	struct vg_graph_node *removed;
 
 	// The members below are set in a root only.
-	unsigned captures; // number of builders that capture into definitions of the tree
-	bool lost;	   // the driver destroyed the graph, or a body inside, with an invalidated capture
+	unsigned captures; // number of graph builders that capture work into this root or into definitions inside it
+	bool lost;	   // true: a capture failed, and the driver destroyed this graph or the body of a node in it
 	uint64_t mark;	   // number of the last list of nodes that the program passed
 	bool copied;	   // true: an executable graph needs the references of all nodes, even of removed ones
 };
@@ -51,8 +51,7 @@ enum vg_status core_graph_node_check(const struct vg_graph_node *node, const cha
 enum vg_status core_graph_node_check_type(const struct vg_graph_node *node, CUgraphNodeType type);
 // Returns the name of a node type for messages, such as "event wait".
 const char *core_graph_type_name(CUgraphNodeType type);
-// Checks the definition, and copies the parameters of a node as vg_options_copy() does. The parameters must not be
-// NULL.
+// Checks the definition, and copies the parameters of a node with vg_options_copy(). The parameters must not be NULL.
 enum vg_status core_graph_options(const struct vg_graph_definition *definition, void *copy, size_t size,
 				  const void *options, const char *name);
 
@@ -61,7 +60,7 @@ struct vg_graph_definition *core_graph_create_inner(struct vg_graph_definition *
 // Frees the definition with its nodes and all definitions inside. Does not destroy the driver's handles.
 void core_graph_free(struct vg_graph_definition *definition);
 // Records that the driver destroyed the definition's graph, because a capture into it failed. After that, no driver
-// call may use the tree.
+// call may use any graph of the same root.
 void core_graph_mark_lost(struct vg_graph_definition *definition);
 // Releases the references of a node that the driver has removed, and those of all nodes inside that node.
 void core_graph_node_drop(struct vg_graph_node *node);

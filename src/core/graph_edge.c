@@ -158,8 +158,8 @@ static enum vg_status compare_sides(const struct side *have, struct vg_graph_nod
 			ret_old->data[ret_old->count] = have->data[i];
 			ret_old->nodes[ret_old->count++] = node->handle;
 		}
-		// Clear the mark, also that of a wanted node. Then only the wanted nodes without an edge still have the
-		// root's mark.
+		// This node has an edge already. Clear its mark, so that after this loop only the wanted nodes that
+		// have no edge yet still have the root's mark.
 		node->mark = 0;
 	}
 	for (size_t i = 0; i < count; i++)

@@ -39,7 +39,7 @@ static enum vg_status check_launch(const struct vg_graph_definition *definition,
 	if (!d->values)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for %u arguments", k->kernel->parameter_count);
 	CORE_TRY(core_launch_check_arguments(k->kernel, k->arguments, k->argument_count, d->values));
-	// Some drivers accept any launch in a node, and refuse to instantiate the graph.
+	// Check the limits now: some drivers accept any launch in a node, and later refuse to instantiate the graph.
 	CORE_TRY(core_launch_check_limits(&d->launch, k->kernel, context->device));
 	CORE_ENTER(scope, context->handle);
 	return core_launch_check_cooperative(&d->launch, k->kernel, context);

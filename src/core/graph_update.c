@@ -188,7 +188,7 @@ enum vg_status vg_graph_set_child(struct vg_graph *graph, struct vg_graph_node *
 	struct core_graph_spec spec = {.native.type = CU_GRAPH_NODE_TYPE_GRAPH,
 				       .asked = "the new child graph must have the same nodes and edges"};
 	spec.native.graph.graph = child->handle;
-	// The new child graph owns the references that its nodes need, so the executable keeps the child graph.
+	// The definition `child` owns the references that its nodes need. So keep it alive for the executable graph.
 	child->root->copied = true;
 	spec.keep = core_graph_keep_create(&child->root->object, NULL, NULL, 0);
 	if (!spec.keep)

@@ -54,7 +54,7 @@ static inline size_t copy_rest(size_t i, size_t count, const struct vg_argument 
 
 	for (; i < count; i++) {
 		wrong |= arguments[i].size ^ sizes[i];
-		lowest |= (size_t)arguments[i].value - 1; // checks is_address() for all arguments at once
+		lowest |= (size_t)arguments[i].value - 1; // an invalid address sets the highest bit, see is_address()
 		ret_values[i] = (void *)arguments[i].value;
 	}
 	return wrong | lowest >> 63;

@@ -16,7 +16,7 @@ static unsigned read_device_limit(const struct vg_device *device, CUdevice_attri
 		       : (unsigned)value;
 }
 
-// Returns a negative value if the driver does not know the limit.
+// Reads an attribute of the kernel that limits a launch. Returns -1 if the driver does not know the attribute.
 static int read_kernel_limit(const struct vg_kernel *kernel, const struct vg_device *device,
 			     CUfunction_attribute attribute)
 {

@@ -14,7 +14,8 @@ static int64_t outer_stride(int64_t extent, int64_t stride)
 	return __builtin_mul_overflow(extent, stride, &around) ? 0 : around;
 }
 
-// Returns whether an axis with stride `outer` can be merged with the axis of this extent and stride inside it.
+// Returns whether there is no gap between two adjacent axes, so that they can be merged into one. `outer` is the stride
+// of the outer axis; `extent` and `stride` are those of the inner axis.
 static bool encloses(int64_t outer, int64_t extent, int64_t stride)
 {
 	int64_t around;
@@ -160,8 +161,8 @@ static bool convert_units(int64_t elements, size_t from, size_t to, int64_t *ret
 }
 
 // Changes the size of the elements along `axis`, whose elements are adjacent. In bytes, the offset, the length of
-// `axis` and the strides of the other axes must be multiples of the new size. Returns -1 on success, -2 if the offset
-// is not such a multiple, or else the index of the axis whose length or stride is not.
+// `axis` and the strides of the other axes must be multiples of the new size. Returns -1 on success.
+// Otherwise returns what is not such a multiple: -2 for the offset, or the index of an axis.
 static int repack_layout(const struct vg_layout *layout, int axis, size_t item_size, struct vg_layout *ret_layout)
 {
 	struct vg_layout result = *layout;

@@ -189,7 +189,7 @@ enum vg_status vg_buffer_accessed_by(const struct vg_buffer *buffer, struct vg_m
 
 struct batch {
 	CUdeviceptr *addresses;
-	size_t *sizes, *indices; // `indices`: index of the first range for each location
+	size_t *sizes, *indices; // `indices`: index of the first buffer for each location
 	CUmemLocation *locations;
 	size_t count; // number of buffers that are not empty
 };

@@ -30,7 +30,8 @@ struct core_object {
 // Initialises an object with one reference, which the caller owns.
 void core_object_init(struct core_object *object, const struct core_class *class);
 void core_object_retain(struct core_object *object);
-// Retains an object in a table that owns no references. Returns false if the last reference was released meanwhile.
+// Retains an object that was found in a table. Such a table owns no references to its objects. Returns false if the
+// last reference was released meanwhile.
 bool core_object_try_retain(struct core_object *object);
 // Accepts NULL. The last release closes and frees the object. A failure to close is logged; the last error is kept.
 void core_object_release(struct core_object *object);

@@ -39,8 +39,8 @@ static inline const char *core_code_label(const struct vg_object_code *code)
 
 // Returns the name of a type of code, such as "cubin" or "PTX"; NULL for an invalid type.
 const char *core_code_type_name(enum vg_code_type type);
-// Sets the error of a driver call about the code, or about the part `what` of it. Adds the log of the driver's compiler
-// if there is one.
+// Sets the error of a driver call about the code. `what` names the part of the code that the call is about. Adds the
+// log of the driver's compiler if there is one.
 enum vg_status core_code_failed(const struct vg_object_code *code, CUresult result, const char *call, const char *what);
 // Checks that the bytes are complete code of the type. The driver is not told a size, and would read beyond a truncated
 // file.

@@ -12,7 +12,9 @@ struct core_import; // a buffer imported from another process; see pool_buffer.c
 // this object.
 struct core_foreign_pool {
 	CUmemoryPool handle;
-	unsigned users; // number of pool objects; foreign_lock in pool_share.c protects this and the next two members
+	// The number of pool objects that share this one. foreign_lock in pool_share.c protects this member and the
+	// next two.
+	unsigned users;
 	unsigned times; // number of imports; the pool must be destroyed as often
 	struct core_foreign_pool *next;
 	struct vg_mutex lock;
@@ -51,5 +53,5 @@ void core_pool_unregister(struct core_pool *pool);
 enum vg_status core_import_release(struct core_pool *pool, struct core_import *import, struct vg_stream *stream);
 // Frees the imported buffers that the driver failed to free earlier. Call when the pool ends.
 enum vg_status core_imports_unmap(struct core_foreign_pool *pool);
-// Removes one user of an imported pool.
+// Removes one user of an imported pool. The last user destroys the pool.
 enum vg_status core_foreign_pool_release(struct core_pool *pool);

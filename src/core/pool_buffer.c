@@ -81,8 +81,8 @@ static CUresult record_freed(struct core_import *import, struct vg_stream *strea
 	CUresult r = CUDA_SUCCESS;
 
 	if (import->freed && import->freed_context != stream->context->handle) {
-		// The event belongs to another context, so this stream cannot record it. Destroy the event. Waits for
-		// it that are already queued still work.
+		// The event belongs to another context, so this stream cannot record it. Destroy the event. A stream
+		// that already waits for the event is not affected.
 		(void)core_driver->cuEventDestroy_v2(import->freed);
 		import->freed = NULL;
 	}
@@ -161,8 +161,8 @@ static struct core_import *find_address(struct core_foreign_pool *pool, CUdevice
 	return import;
 }
 
-// Maps the buffer, or adds a user to an existing import at the same address, which may come from other export data.
-// Call with the pool's lock held and the stream's context current.
+// Maps the buffer. If an import at the same address exists, adds a user to that import; the two imports may have
+// different export data. Call with the pool's lock held and the stream's context current.
 static enum vg_status map_import(struct core_foreign_pool *pool, const struct vg_buffer_descriptor *descriptor,
 				 struct vg_stream *stream, struct core_import **ret_import)
 {

@@ -39,8 +39,9 @@ enum vg_status core_program_options(struct vg_program *program, const struct vg_
 // Returns the linker's options for a PTX program.
 struct vg_linker_options core_program_link_options(const struct vg_program_options *options);
 
-// Declares the back ends. find() loads the tool: NOT_FOUND. compile() gets all arguments for the target, with
-// `compiling` locked: TOOLCHAIN, NO_MEMORY. drop() destroys the tool's own object of the program.
+// Declares the back ends. find() loads the compiler, or returns NOT_FOUND. compile() gets all arguments for the target.
+// It is called with `compiling` locked, and returns TOOLCHAIN or NO_MEMORY on failure. drop() destroys the compiler's
+// own object of the program.
 enum vg_status core_nvrtc_find(void);
 enum vg_status core_nvrtc_compile(struct vg_program *program, enum vg_code_type target,
 				  const struct core_arguments *arguments, const struct vg_texts *names,

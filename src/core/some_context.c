@@ -18,8 +18,8 @@ static struct vg_device *find_active_device(void)
 	return NULL;
 }
 
-// If the thread has no current context, makes an active primary context current. If none is active, uses that of
-// `fallback`; if `fallback` is NULL, uses none.
+// If the thread has no current context, makes a primary context current: one that is active, or else the one of the
+// device `fallback`. If no primary context is active and `fallback` is NULL, does nothing.
 static CUresult enter_context(struct core_some_context *some, struct vg_device *fallback)
 {
 	CUcontext context;
