@@ -20,7 +20,7 @@ struct arrival {
 	struct image_draft store; // draft with the packs that are received before the image
 	struct packs packs;
 	struct prefill prefill;
-	bool stands;				    // true: the complete image exists at options.dir
+	bool stands;				    // true: the complete image is in the directory options.dir
 	struct image_dir image;			    // open directory of the image
 	struct vg_checkpoint_result coming, result; // `coming`: result of receiving; `result`: of the whole operation
 };
@@ -49,7 +49,7 @@ static enum vg_status receive_header(struct arrival *arrival)
 	return arrival->header.answers ? frame_write(&arrival->frames, FRAME_READY, NULL, 0, NULL, 0) : VG_OK;
 }
 
-// Receives packs into a draft, which keeps them until the image has hard links to them.
+// Receives the packs into a draft: a directory that keeps the packs until the image has hard links to them.
 static enum vg_status take_packs(struct arrival *arrival)
 {
 	char path[PATH_MAX];

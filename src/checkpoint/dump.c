@@ -335,8 +335,8 @@ static enum vg_status write_image(struct dump *dump)
 	return dump->gate ? dump->gate->pass(dump->gate->user, &dump->phase, &dir) : VG_OK;
 }
 
-// Lets the processes continue after a failure, or with the option to leave them running. CRIU may have stopped more
-// processes than the tree has.
+// Lets the processes continue after a failure, or with the option to leave them running. CRIU may also have stopped
+// processes that are not in `dump->tree`, because they were created later.
 static enum vg_status continue_processes(struct dump *dump)
 {
 	struct tree now;

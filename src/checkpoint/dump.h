@@ -11,8 +11,8 @@ struct dump_gate {
 	// continue, and the image is removed.
 	enum vg_status (*pass)(void *user, struct phase *phase, const struct image_dir *dir);
 	void *user;
-	// A base besides those in the options. The dump takes ownership of its resources. NULL, or a base without a
-	// directory: there is no such base.
+	// One more base (device/base.h), besides those in the options. The dump takes ownership of its resources. If
+	// it is NULL or has no directory, there is no additional base.
 	struct device_base *base;
 };
 // Runs vg_checkpoint_dump() and calls `gate`, which may be NULL.

@@ -17,7 +17,7 @@
 enum { MOST_ROUNDS = 8 };
 static const uint64_t little_bytes = 64 << 20; // if a round has fewer changed bytes, it is the last one
 
-// The processes at one moment, and the files with their memory.
+// The processes as they were found at the beginning of a round, and the open files with their device memory.
 struct snapshot {
 	struct tree tree;
 	struct tenants tenants;

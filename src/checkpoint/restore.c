@@ -131,8 +131,9 @@ static enum vg_status take_slots_and_pids(struct restore *restore)
 	return status ? status : tenants_reserve(&restore->tenants);
 }
 
-// Waits until the pids and slots are free that the processes had on the sender of a migration. A process that has ended
-// keeps its pid until its parent has reaped it, and its slot until the driver has freed its memory.
+// Waits until the pids and slots of the processes are free, which the sender of a migration within this machine has
+// used until now. A process that has ended keeps its pid until its parent has reaped it, and its slot until the driver
+// has freed its memory.
 static enum vg_status wait_for_slots_and_pids(struct restore *restore)
 {
 	uint64_t end = vg_clock_monotonic_ns() + PLACES_NS;

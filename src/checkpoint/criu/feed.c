@@ -40,11 +40,11 @@ struct lane {
 	int input, output;
 	_Atomic uint64_t *progress;
 	uint64_t *offsets;
-	size_t *chunks, chunk_count; // indices of the chunks that CRIU gets
+	size_t *chunks, chunk_count; // `chunks`: indices of the chunks that CRIU gets
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	// `slots`: buffers of one chunk each. `behind`: number of chunks that were written, but that CRIU may still
-	// read from the pipe. `ahead`: number of chunks that are read before CRIU needs them.
+	// `slots`: buffers for one chunk each. `behind`: how many of the buffers are in the pipe, where CRIU may still
+	// read them. `ahead`: how many chunks to read from the disk before CRIU needs them.
 	size_t slot_count, behind, ahead;
 	struct slot *slots;
 };
@@ -52,12 +52,12 @@ struct lane {
 // A buffer for one chunk, which is read before CRIU needs it.
 struct slot {
 	struct lane *lane;
-	size_t number, index; // `number` counts the chunks that CRIU gets; `index` counts all chunks
+	size_t number, index; // `number`: position among the chunks that CRIU gets; `index`: position among all
 	bool ready;
 	int error; // result of image_chunk_load()
 	uint64_t sum;
-	// The contents. Allocated with mmap(), since the pipe may still contain these pages after this process frees
-	// them.
+	// The contents of the chunk. Allocated with mmap(), because vmsplice() puts these pages into the pipe, where
+	// they may stay after this process has freed them.
 	unsigned char *data;
 	unsigned char *given; // what CRIU gets: `data`, or the zeroed buffer
 };
@@ -178,7 +178,7 @@ static enum vg_status give_chunks(struct lane *lane)
 	return status;
 }
 
-// Checks a chunk of zeros that is not passed to CRIU. Most of these chunks are holes of the file, which need no
+// Verifies a chunk of zeros that is not passed to CRIU. Most of these chunks are holes of the file, which need no
 // reading.
 static enum vg_status look_at(const struct lane *lane, size_t index)
 {
@@ -220,8 +220,8 @@ enum vg_status feed_file(struct feed *feed, const struct image_file *file, const
 
 	pthread_mutex_init(&lane.lock, NULL);
 	pthread_cond_init(&lane.changed, NULL);
-	// After a chunk was written, CRIU may still read its pages from the pipe. So reuse its buffer only when as many
-	// further bytes were written as the pipe can hold.
+	// After a chunk was written, its pages may still be in the pipe. So reuse its buffer only after so many further
+	// bytes were written that the whole pipe contains later chunks.
 	lane.behind = 1 + (enlarge_pipe(output) + file->chunk_bytes - 1) / file->chunk_bytes;
 	lane.ahead = AHEAD_BYTES / file->chunk_bytes;
 	size_t slots = feed->worker_count + 1 + lane.behind;

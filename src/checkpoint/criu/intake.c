@@ -92,8 +92,8 @@ static int store_plain(struct job *job, struct image_chunk *ret_chunk)
 	return r;
 }
 
-// Reserves the next range of the file for a chunk, and returns its offset. The file has the chunks in the order of the
-// memory. So a worker first waits until the previous chunk has got its offset.
+// Reserves the next range of the file for the chunk number `index`, and returns the range's offset. The file contains
+// the chunks in the order of their numbers. So a worker first waits until the previous chunk has an offset.
 static uint64_t take_place(struct intake_file *file, size_t index, size_t length)
 {
 	pthread_mutex_lock(&file->lock);

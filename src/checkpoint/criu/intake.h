@@ -12,7 +12,8 @@ struct intake;
 int intake_create(const struct image_draft *draft, struct intake **ret_intake);
 // Frees the intake. Call it after all files have ended.
 void intake_destroy(struct intake *intake);
-// Records the first failure, and makes all files stop reading. `after`: how many bytes of `name` were read. Any thread.
+// Records a failure unless an earlier one is recorded, and stops the reading of all files. `after`: how many bytes of
+// the file `name` were read. Any thread.
 void intake_fail(struct intake *intake, const char *name, uint64_t after, int error);
 // Returns the errno of the failure, or 0. *ret_name belongs to the intake. Any thread.
 int intake_failure(struct intake *intake, const char **ret_name, uint64_t *ret_after);
@@ -30,7 +31,7 @@ struct intake_file {
 	pthread_cond_t changed;
 	uint64_t bytes;	   // length on the disk
 	uint64_t stored;   // bytes of the file on the disk that are not holes
-	size_t done, turn; // `done`: number of chunks that are written; `turn`: number of chunks that have an offset
+	size_t done, turn; // `done`: how many chunks are written; `turn`: the next chunk to get an offset in the file
 	size_t capacity;
 	struct image_chunk *chunks; // freed by intake_file_finish()
 };

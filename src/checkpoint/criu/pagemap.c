@@ -159,7 +159,7 @@ static int read_areas(struct thinner *thinner, const void *mm, size_t length)
 
 // ---- writing ----------------------------------------------------------------------------------------
 
-// A function that handles one part of a pagemap entry. No part crosses the border between two chunks.
+// A function that is called for each part of a pagemap entry. An entry is divided where a new chunk begins.
 typedef void piece_fn(struct thinner *thinner, size_t chunk, const struct entry *piece);
 
 static void for_pieces(struct thinner *thinner, piece_fn *each)

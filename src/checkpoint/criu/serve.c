@@ -76,8 +76,8 @@ static void fail_file(const struct outgoing *of, int error)
 
 // ---- files ------------------------------------------------------------------------------------------
 
-// Serves a file that has one checksum. Compares the checksum again, because the file may have changed since it was
-// checked before CRIU was started.
+// Serves a file that has a single checksum. The file was already checked before CRIU was started. Compares the checksum
+// again, because the file may have changed since then.
 static void serve_whole(struct outgoing *of)
 {
 	unsigned char *piece = malloc(PIECE);

@@ -13,7 +13,7 @@ typedef uint32_t lanes_t __attribute__((vector_size(4 * LANES)));
 
 static const uint32_t iv[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
 			       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-// For each round, the order in which its steps use the words of the message.
+// For each round of BLAKE3, the order in which the round uses the words of the message.
 static const uint8_t schedule[ROUNDS][WORDS] = {
 	{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8},
 	{3, 4, 10, 12, 13, 2, 7, 14, 6, 5, 9, 0, 11, 15, 8, 1}, {10, 7, 12, 9, 14, 3, 13, 15, 4, 0, 11, 2, 5, 8, 1, 6},

@@ -1,5 +1,5 @@
-// Opens the bases of a new image: earlier images whose packs it may use instead of writing the same blocks again. One
-// thread, except for device_bases_find().
+// Opens the bases of a new image. A base is an earlier image whose packs the new image may use, so that equal blocks
+// need not be written again. One thread, except for device_bases_find().
 #pragma once
 #include "checkpoint/image/device_index.h"
 

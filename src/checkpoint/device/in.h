@@ -4,7 +4,7 @@
 #include "checkpoint/process/phase.h"
 
 // Writes memory number `memory` of the index to the file `fd`, with several threads. `have`: the blocks that the file
-// already contains, which are not written again; NULL: the file is empty. Does not write a block whose checksum
+// already contains, and that need not be written; NULL: the file is empty. Does not write a block whose checksum
 // differs. Adds the bytes to `progress`. `phase` and `progress` may be NULL. INTEGRITY (a pack is damaged),
 // INSUFFICIENT (the file system of `fd` is full), STATE (the progress function asked to stop), SYSTEM, NO_MEMORY.
 enum vg_status device_in_fill(const struct image_dir *dir, const struct device_index *index, size_t memory,

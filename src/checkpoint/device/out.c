@@ -209,7 +209,7 @@ static int take_pack(struct device_out *out, const struct device_base *base, uns
 	return r;
 }
 
-// Counts, for each pack of a base, the bytes that the new image would use.
+// Counts, for each pack of a base, how many bytes of the pack the new image would use.
 static uint64_t *count_use(const struct device_out *out, size_t base)
 {
 	uint64_t *use = calloc(out->bases->list[base].index.pack_count + 1, sizeof *use);

@@ -8,8 +8,8 @@ enum { IMAGE_NAME = 2 * NAME_MAX + 2 };
 // the visit.
 typedef int image_each_fn(int directory, const char *name, void *user);
 // Calls `each` for every entry of an image, and for every entry of its directories, but not deeper. Leaves out
-// virgate.json, and directories of trees that are not empty. Returns 0, -errno, or the result of `each`. ret_name: the
-// entry at which it stopped.
+// virgate.json. Calls `each` for a directory of the image only if that directory is empty. Returns 0, -errno, or the
+// result of `each`. ret_name: the entry at which it stopped.
 int image_for_files(int directory, image_each_fn *each, void *user, char ret_name[IMAGE_NAME]);
 // Calls `each` for every entry of the directory `name` in the image; "": the image's own directory. Returns the same as
 // image_for_files().

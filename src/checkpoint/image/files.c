@@ -105,7 +105,8 @@ static const char *read_chunk(const struct image_file *file, size_t index, const
 	uint64_t most = left < file->chunk_bytes ? left : file->chunk_bytes;
 	const char *end;
 
-	// Allow for the map: a chunk that compression does not shrink is stored with its map, see data/chunk.h.
+	// Allow for the map of pages (data/chunk.h), which is stored before a chunk, even if compression does not
+	// shrink the chunk.
 	if (file->compression)
 		most += (most + 32767) / 32768;
 	if (!text || !read_sum(text, &ret->sum) || text[16] != ' ' || !read_number(text + 17, most, &end, &stored) ||

@@ -43,7 +43,7 @@ struct image_draft {
 	json_t *files;		  // the list of files, as in virgate.json
 	struct image_sizes sizes; // sums over all files in the list
 	unsigned trees;
-	// Options for writing trees. All 0: no compression, as many threads as there are processors.
+	// Options for writing trees. 0 is the default for each: no compression, and as many threads as processors.
 	enum vg_compression compression;
 	int level;
 	unsigned threads;

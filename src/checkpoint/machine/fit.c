@@ -121,9 +121,10 @@ static uint64_t sum_of(const json_t *list, const char *key, const char *otherwis
 	return sum;
 }
 
-// Checks that the memory of all processes, with their device memory, fits into host memory. A restore puts everything
-// there before it moves device memory to a GPU. There are two estimates, both too high: the memory of the processes
-// counts shared memory several times, and CRIU's files contain more than memory. Uses the smaller one.
+// Checks that the host has room for the memory of all processes, including their device memory. A restore first puts
+// everything into host memory, and then moves device memory to a GPU. Computes two estimates and uses the smaller one,
+// because both are too high. The sum over the processes counts shared memory several times, and CRIU's files contain
+// more than memory.
 static enum vg_status fit_host_memory(const json_t *description)
 {
 	uint64_t counted = sum_of(json_object_get(description, "processes"), "host_memory", "");

@@ -16,8 +16,8 @@ enum vg_status fit_pids(const json_t *description);
 enum vg_status fit_restore(const json_t *description, const struct criu *criu, const struct vg_process_gpu_pair *gpus,
 			   size_t gpu_count, const struct tenants *tenants);
 
-// Returns true, with a warning, if this kernel is older than the one in the image. The restore is not refused for that:
-// CRIU checks what CRIU needs, and what the programs need is unknown.
+// Returns true, with a warning, if this kernel is older than the one in the image. That is no reason to refuse the
+// restore: CRIU itself checks what it needs, and it is unknown which kernel the programs need.
 bool fit_kernel_is_older(const json_t *description, char *ret_warning, size_t capacity);
 
 // Checks that the file system of `directory` has room for an image of at most `need` bytes. If that file system is in
@@ -26,8 +26,9 @@ bool fit_kernel_is_older(const json_t *description, char *ret_warning, size_t ca
 enum vg_status fit_disk(const char *directory, uint64_t need, enum vg_compression compression, uint64_t *ret_memory);
 // Checks that there is room for a dump into `directory`, after the GPUs were described. `parked`: bytes of host memory
 // that Virgate writes itself. INSUFFICIENT (with need and have): too little host memory in the machine or a control
-// group, or too little disk space. The disk is not checked if the image is compressed. *ret_bytes: the most that CRIU
-// will write: the memory of the processes with their device memory in the host, without what Virgate writes itself.
+// group, or too little disk space. The disk is not checked if the image is compressed. *ret_bytes: an upper limit for
+// what CRIU will write. It counts the memory of the processes, including the device memory that the driver moves to the
+// host, but not what Virgate writes itself.
 enum vg_status fit_dump(const struct tree *tree, const json_t *description, const char *directory,
 			enum vg_compression compression, uint64_t parked, uint64_t *ret_bytes);
 

@@ -135,8 +135,8 @@ enum vg_status channel_accept(const char *path, struct phase *phase, int *ret_fd
 
 // ---- ssh ---------------------------------------------------------------------------------------------
 
-// Returns whether a remote shell takes the text as one word without special characters. `more`: other characters that
-// are allowed.
+// Returns whether a shell on the other machine would read the text as one word, without special characters. `more`:
+// other characters that are allowed.
 static bool is_plain(const char *text, const char *more)
 {
 	for (; *text; text++)

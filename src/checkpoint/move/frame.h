@@ -17,10 +17,12 @@ enum frame_type {
 	FRAME_RUNNING, // says that the processes run; contains a struct frame_running
 	FRAME_REFUSED, // contains a status (4 bytes) and the reason; the receiver has removed everything
 	// Sent by the sender, in version 2 of the stream:
-	// Comes before the image; contains the number of the next pack (4 bytes), whose data frames follow.
+	// Begins a pack, and contains its number (4 bytes). Frames with the pack's data follow. All packs come before
+	// the image.
 	FRAME_PACK,
 	FRAME_PACKED, // says that no more packs follow and the image begins
-	// A part of the index of the packs of a precopy round, after these packs. An empty frame ends the index.
+	// Contains a part of the index of a precopy round, and comes after the packs of the round. An empty frame ends
+	// the index.
 	FRAME_INDEX,
 	// Replaces a file of the image that is a pack: contains the pack's number (4 bytes) and the file's name.
 	FRAME_LINK,

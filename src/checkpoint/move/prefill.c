@@ -55,7 +55,8 @@ static enum vg_status parse_index(const struct prefill *prefill, const void *dat
 	return wrong ? vg_fail(VG_INTEGRITY, 0, "the index of a precopy round %s", wrong) : VG_OK;
 }
 
-// Returns the index of the memory in the prefill's index, or -1 if the prefill has no file for it.
+// Finds the memory of the same process in the index of the last round, and returns its position there. Returns -1 if
+// the prefill has no file for that memory.
 static ssize_t find_memory(const struct prefill *prefill, const struct device_memory *memory)
 {
 	for (size_t i = 0; prefill && i < prefill->index.memory_count; i++)
@@ -109,8 +110,8 @@ static enum vg_status fill_file(const struct prefill *prefill, const struct devi
 	return device_in_fill(&dir, index, memory, have, fd, phase, NULL);
 }
 
-// Fills a file for each memory of the index. `have`: receives, for each memory, the blocks that its file contains
-// already.
+// Fills a file for each memory of the index. Uses the files of earlier rounds again. Sets have[i] to the blocks that
+// the file of memory i already contains.
 static enum vg_status fill_files(struct prefill *prefill, const struct device_index *index, int *fds,
 				 struct device_block **have, struct phase *phase)
 {

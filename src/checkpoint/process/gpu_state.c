@@ -16,8 +16,8 @@ enum { TRIES = 5, PAUSE_US = 200000 };
 
 struct work;
 
-// A step of the driver for one process, which runs on its own thread. Keeps the error, because the last error belongs
-// to a thread.
+// A driver call for one process, such as a lock or a restore. It runs on a thread of its own. This struct keeps the
+// call's error, because the last error of a thread is lost when the thread ends.
 struct step {
 	struct work *work;
 	struct vg_process *process;

@@ -39,8 +39,8 @@ static const struct names names[] = {
 	 {"\ntotal_inactive_file ", "\ntotal_active_file "}},
 };
 
-// Reduces the figure of free memory to what the control group's limit leaves. Cached file data does not count as used,
-// because the kernel can drop it.
+// Reduces `memory` to the amount that the limit of the control group leaves, if that is less. Cached file data does not
+// count as used, because the kernel can drop it.
 static void narrow_by_group(const char *directory, const struct names *files, struct free_memory *memory)
 {
 	uint64_t limit, used, cache[2] = {0};

@@ -10,8 +10,8 @@
 
 #include <stdio.h>
 
-// `GATE_MOST_MS`: the longest time for which a daemon opens a gate. `HOLD_MS`: how long to wait until another program
-// unlocks a process (process/hold.h).
+// `GATE_MOST_MS`: the longest time for which a daemon opens a gate, where launches wait for a turn. `HOLD_MS`: how long
+// to wait until another program unlocks a process (process/hold.h).
 enum { GATE_MOST_MS = 60000, HOLD_MS = 2000 };
 
 enum vg_status deep_find(struct deep *deep, const pid_t *pids, size_t count)

@@ -26,8 +26,8 @@
 enum { LOOK_LEAST_US = 200, LOOK_MOST_US = 10000 };
 #define NONE_NS UINT64_C(1000000000)	  // how long to wait for a process to start its pager
 #define PATIENCE_NS UINT64_C(10000000000) // how long to wait in addition to the time for draining and pinning
-// The lowest rate, in bytes per second, at which memory is expected to be pinned; and a limit for the size that is read
-// from a ledger, because tenants can write any value there.
+// `pinned_each_second`: the lowest rate, in bytes per second, at which pinning of host memory is expected to work.
+// `most_bytes`: the largest size that is believed, because tenants can write any size into their ledger.
 static const uint64_t pinned_each_second = 256 << 20, most_bytes = UINT64_C(1) << 40;
 
 #define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
@@ -194,8 +194,9 @@ static const char *reason_text(const struct seen *seen, char *buffer, size_t cap
 	}
 }
 
-// Decides whether it is a failure that a process is not parked. It is none if all memory of the process is on the GPU:
-// the driver saves that memory. A deep suspension also accepts memory in the host, which stays mapped.
+// Returns an error if a process must be parked but is not. A process whose memory is all on the GPU need not be parked,
+// because the driver saves that memory. For a deep suspension, a process whose memory is in the host need not be parked
+// either, because that memory stays mapped.
 static enum vg_status judge_answer(const struct tenants *tenants, const struct tenant *tenant, const struct seen *seen,
 				   const struct parking_wish *how)
 {

@@ -158,7 +158,8 @@ enum vg_status suspend_wait_run(struct suspend_wait *wait, struct vg_node *node,
 		if (phase->stop)
 			return vg_fail(VG_STATE, 0, "stopped while memory moved, as asked: the request to %s stands",
 				       wait->is_out ? "suspend" : "resume");
-		// A pause in proportion to the wait, so that the wait is at most an eighth longer than the move.
+		// Pause for an eighth of the time waited so far. So the wait is at most an eighth longer than the
+		// move.
 		uint64_t pause_ms = waited_ms(wait) / 8;
 		pause_ms = pause_ms < POLL_LEAST_MS ? POLL_LEAST_MS : pause_ms;
 		poll(NULL, 0, pause_ms > POLL_MOST_MS ? POLL_MOST_MS : (int)pause_ms);

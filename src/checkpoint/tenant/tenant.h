@@ -35,7 +35,7 @@ struct tenant {
 	pid_t pid; // pid in the namespace of this process
 	size_t vgpu;
 	struct vg_ledger_tenant slot;
-	struct vg_ledger *stand_in; // open ledger with the slot that is reserved for the process
+	struct vg_ledger *stand_in; // in a restore: open ledger with the slot that is reserved for the process
 };
 
 struct tenants {
@@ -74,7 +74,8 @@ enum vg_status tenants_refuse_deep(const struct tenants *tenants);
 // their slots. If `whole` is not NULL, the tree must have all tenants of that vGPU. Does nothing without tenants.
 // NOT_READY, STATE: some tenants may have forgotten their slots.
 enum vg_status tenants_stop(const struct tree *tree, const char *whole, struct tenants *tenants);
-// Gives the tenants their slots again, before they continue. Skips tenants that know their slots.
+// Undoes tenants_stop() before the tenants continue: each tenant uses its old slot again. Skips tenants that have not
+// forgotten their slots.
 void tenants_restore_slots(const struct tenants *tenants);
 // Asks the daemons for settings of the vGPUs that are not in the ledgers. If a daemon does not answer, the settings
 // stay unknown.
@@ -83,7 +84,8 @@ void tenants_ask_terms(struct tenants *tenants);
 // its gate must be open: a locked process cannot make the launch that other work may wait for. Ignores daemons that do
 // not answer.
 void tenants_open_gates(const struct tenants *tenants, unsigned milliseconds);
-// Tells the daemons of the vGPUs, for their journals, that `image` is complete; NULL: it is for another machine.
+// Tells the daemons of the vGPUs that `image` is complete, so that their journals record it. NULL: the image is on
+// another machine.
 // Ignores daemons that do not answer.
 void tenants_report_dump(const struct tenants *tenants, const char *image);
 // Adds the tenants to the description for virgate.json.
@@ -91,7 +93,7 @@ enum vg_status tenants_describe(const struct tenants *tenants, json_t *descripti
 
 // ---- a restore -------------------------------------------------------------------------------------
 
-// What the user chose for the vGPUs of a restore.
+// The options of the user that say which vGPUs the restored processes enter.
 struct tenant_way {
 	struct vg_node *node;
 	const struct vg_process_gpu_pair *gpus;

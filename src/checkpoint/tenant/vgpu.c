@@ -114,8 +114,8 @@ void tenants_ask_terms(struct tenants *tenants)
 	vg_error_restore(&kept);
 }
 
-// Sends the request `order`, with the name of each vGPU, to the daemon of that vGPU. Ignores daemons that do not
-// answer. Consumes `order`.
+// For each vGPU, adds the name of the vGPU to the request `order` and sends it to the daemon of that vGPU. Ignores
+// daemons that do not answer. Consumes `order`.
 static void order_all(const struct tenants *tenants, json_t *order)
 {
 	struct vg_kept_error kept;
@@ -177,8 +177,8 @@ static enum vg_status read_path(struct tenant_vgpu *vgpu, const json_t *reply)
 	return VG_OK;
 }
 
-// Returns whether the vGPU that was found has the settings of the one in the image. A later run may have created
-// another vGPU with the same name.
+// Returns whether the existing vGPU `found` has the same settings as the vGPU in the image. A later `virgate run` may
+// have created another vGPU with the same name.
 static bool is_alike(const struct tenant_vgpu *vgpu, const json_t *found)
 {
 	const char *class = json_string_value(json_object_get(found, "class"));
