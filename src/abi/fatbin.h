@@ -6,8 +6,8 @@
 #define FATBIN_MAGIC 0xba55ed50u
 // The wrapper that nvcc embeds in host programs, which points to the container.
 #define FATBIN_WRAPPER_MAGIC 0x466243b1u
-// LINKED: nvcc -rdc=true (separable compilation) wrote the wrapper. Its container has the linked machine code, and
-// `modules` lists the containers of the object files.
+// FATBIN_WRAPPER_LINKED: nvcc -rdc=true (separable compilation) wrote the wrapper. Its container has the linked machine
+// code, and `modules` lists the containers of the object files.
 enum { FATBIN_WRAPPER_PLAIN = 1, FATBIN_WRAPPER_LINKED = 2 };
 
 struct fatbin_wrapper {
@@ -27,8 +27,8 @@ enum { FATBIN_PTX = 1, FATBIN_ELF = 2, FATBIN_LTOIR = 8 };
 
 #define FATBIN_LZ4 0x2000u
 #define FATBIN_ZSTD 0x8000u
-// This flag marks code for only one architecture, such as sm_90a. Families (sm_100f) have another flag, which no code
-// here needs.
+// This flag marks code that runs on only one architecture, such as sm_90a. Code for a family of architectures (sm_100f)
+// has another flag, which this project does not use.
 #define FATBIN_SPECIFIC 0x100000u
 
 struct fatbin_entry {

@@ -25,7 +25,8 @@ struct waiting {
 static struct vg_mutex lock;
 static struct callback registered; // the program's callback; protected by `lock`
 static _Thread_local unsigned hold_depth;
-// The list of this thread's messages that wait; `end` points to the place for the link to the next message.
+// The list of this thread's messages that are kept until vg_log_go_on(). `end` points to the pointer where the next
+// message will be linked.
 static _Thread_local struct waiting *first, **end;
 
 void vg_log_set(vg_log_fn *callback, void *user)

@@ -8,8 +8,9 @@ struct cursor {
 	const uint8_t *at, *end;
 };
 
-// Reads the rest of a length. If the length's four bits in the token are 15, further bytes are added, up to the first
-// byte that is not 255. Returns false at the end of the input.
+// Reads the rest of a length, whose first four bits are in the token of the sequence. If these bits are 15, the
+// following bytes are added to the length, up to and including the first byte that is not 255. Returns false at the
+// end of the input.
 static bool read_length(struct cursor *in, size_t *length)
 {
 	if (*length != 15)

@@ -13,9 +13,10 @@ enum vg_part {
 	VG_PART_TOP
 };
 
-// Finds the absolute path of a part. Searches `libdir`; if that is NULL or "", searches VIRGATE_LIBDIR. If neither is
-// set, or the part is a program, searches around libvirgate.so or the running program, which may be installed or in the
-// build tree. If VIRGATE_DAEMON is set, it is the path of the daemon. Returns false if the part is not found.
+// Finds the absolute path of a part. Searches only the directory `libdir`; if that is NULL or "", only the directory in
+// VIRGATE_LIBDIR. If neither is set, or the part is a program, searches directories near libvirgate.so or the running
+// program, which may be installed or in the build tree. If VIRGATE_DAEMON is set, it is the path of the daemon. Returns
+// false if the part is not found.
 bool vg_paths_find(enum vg_part part, const char *libdir, char ret_path[PATH_MAX]);
 // Returns the path of a part relative to the libdir, for messages.
 const char *vg_paths_file(enum vg_part part);

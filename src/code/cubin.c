@@ -1,6 +1,6 @@
 // Reads cubins: ELF files with a section of machine code for each kernel, and for each function that several kernels
-// call. The instructions do not show which functions a kernel calls. So every such function counts as called by every
-// kernel. A kernel whose address is stored in memory or in other code also counts as called by every kernel.
+// call. The instructions do not show which functions a kernel calls. So this file assumes that every kernel calls every
+// such function. It assumes the same of a kernel whose address is stored in memory or in other code.
 #include "code/module.h"
 #include "code/opcodes.h"
 
@@ -22,7 +22,7 @@ struct cubin {
 	size_t *functions; // indexed by section: 1 + index of the function whose code the section contains; 0: no code
 };
 
-// Returns false if the section lies partly outside the file.
+// Reads the header of a section. Returns false if the section lies partly outside the file.
 static bool read_section(const struct cubin *cubin, size_t index, Elf64_Shdr *ret_section)
 {
 	size_t offset = cubin->header.e_shoff;
@@ -37,7 +37,7 @@ static bool read_section(const struct cubin *cubin, size_t index, Elf64_Shdr *re
 	       (ret_section->sh_offset <= cubin->size && ret_section->sh_size <= cubin->size - ret_section->sh_offset);
 }
 
-// Returns NULL if the name is outside the string table or not terminated.
+// Returns the name at `offset` of the string table. Returns NULL if the name is outside the table or not terminated.
 static const char *read_name(const struct cubin *cubin, const Elf64_Shdr *table, size_t offset)
 {
 	if (offset >= table->sh_size)
@@ -87,7 +87,7 @@ static void read_instructions(const struct cubin *cubin, const Elf64_Shdr *secti
 	}
 }
 
-// Adds a function for each section of code. A function that is not a kernel counts as called by every kernel.
+// Adds a function for each section of code. Assumes that every kernel calls each function that is not a kernel.
 static int read_code(struct cubin *cubin, struct code_module *module, unsigned group)
 {
 	static const char prefix[] = ".text.";

@@ -63,7 +63,7 @@ static int decompress(const struct fatbin_entry *entry, const unsigned char *sto
 		got = ZSTD_decompress(plain, entry->plain_size, stored, entry->compressed_size);
 	else
 		got = vg_lz4_expand(stored, entry->compressed_size, plain, entry->plain_size);
-	if (got != entry->plain_size) { // an error code is larger than any size
+	if (got != entry->plain_size) { // also after an error: an error code is larger than any size
 		free(plain);
 		return -EBADMSG;
 	}
@@ -90,7 +90,7 @@ static int read_entry(struct code_module *module, const struct fatbin_entry *ent
 	return r;
 }
 
-// Reads all entries of the highest rank.
+// Reads all entries whose rank (rank_entry()) is `best`, the highest one.
 static int read_best(struct reader reader, unsigned architecture, int best, struct code_module *modules)
 {
 	const unsigned char *stored;

@@ -1,4 +1,4 @@
-// Reads the members (code for one architecture) of a fatbin. Any thread.
+// Reads a fatbin: a container whose members have the same code for different architectures. Any thread.
 #pragma once
 #include <stddef.h>
 

@@ -56,7 +56,8 @@ void code_image_destroy(struct code_image *image)
 	free(image);
 }
 
-// Finds a kernel by its index over all modules. A kernel in several modules counts once, in the first.
+// Finds a kernel by its index among the kernels of all modules. A kernel that is in several modules has only one index,
+// by its first module.
 static const struct code_function *find_kernel(const struct code_image *image, size_t index, size_t *ret_count)
 {
 	size_t count = 0;

@@ -5,11 +5,13 @@
 // CODE_FOUND and CODE_CLEAN are certain answers. CODE_UNKNOWN means that the code could not be read.
 enum code_answer { CODE_CLEAN, CODE_FOUND, CODE_UNKNOWN };
 
-// The report on one kernel and all functions that it may call. Tensor: instructions that multiply matrices on tensor
-// cores. Mixed: arithmetic whose inputs are narrower than its accumulator, and tf32.
+// The report on one kernel and all functions that it may call. `tensor` is about instructions that multiply matrices on
+// tensor cores. `mixed` is about instructions that compute in tf32, or whose inputs are narrower than their
+// accumulator.
 struct code_report {
 	enum code_answer tensor, mixed;
-	// The first such instruction if the answer is CODE_FOUND: "wgmma.mma_async", "HGMMA".
+	// The name of the first instruction of each kind, such as "wgmma.mma_async" or "HGMMA", if the answer is
+	// CODE_FOUND.
 	char tensor_instruction[48], mixed_instruction[48];
 	char reason[128]; // why the answer is CODE_UNKNOWN
 };

@@ -30,7 +30,7 @@ bool code_ptx_tensor(const char *instruction, size_t length)
 
 enum type { NO_TYPE, F16, BF16, F32, F64, OTHER };
 
-// Returns the type that a modifier names. A packed pair has the type of its halves.
+// Returns the type that a modifier names. For two packed numbers, such as f16x2, returns the type of one number.
 static enum type type_of(const char *part, size_t size)
 {
 	static const struct {

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Returns whether the instruction is wmma.mma, mma, wgmma.mma_async or tcgen05.mma, in any form. Instructions that only
-// move their operands are not.
+// Returns whether the instruction multiplies matrices: wmma.mma, mma, wgmma.mma_async or tcgen05.mma, in any form.
+// Returns false for instructions that only load or store matrices.
 bool code_ptx_tensor(const char *instruction, size_t length);
 // Returns whether the instruction is mixed. A tensor instruction is not mixed if all types that it names are f16, or
 // all are f64. Any other tensor instruction accumulates in more bits than its inputs have, computes in tf32, or chooses

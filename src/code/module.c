@@ -57,7 +57,8 @@ struct code_function *code_module_find(const struct code_module *module, const c
 		else
 			high = middle;
 	}
-	// The function found may have a longer name that only begins with `name`. Such names sort after `name` itself.
+	// The search compares only the first `length` characters. So the function found may have a longer name that
+	// begins with `name`. Then no function has the name itself, which would come first.
 	struct code_function *function = low < module->count ? &module->functions[low] : NULL;
 	return function && strncmp(function->name, name, length) == 0 && !function->name[length] ? function : NULL;
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A declaration or definition of a function at the top level of the text.
+// A function or an alias that is declared or defined at the top level of the text.
 struct declaration {
 	struct ptx_token name;
 	bool is_kernel;
@@ -26,7 +26,8 @@ static bool equals(struct ptx_token token, const char *word)
 	return token.kind == PTX_WORD && ptx_is_word(token.text, token.length, word);
 }
 
-// Skips to the end of a pair of brackets, after `open` was read. Returns false if there is no matching `close`.
+// Skips a text in brackets, and its closing bracket `close`. The opening bracket `open` was already read. Returns false
+// if there is no matching closing bracket.
 static bool skip_nested(struct ptx_lexer *lexer, int open, int close)
 {
 	for (size_t depth = 1; depth;) {
@@ -130,7 +131,7 @@ static bool same_name(const struct declaration *a, const struct declaration *b)
 	return a->name.length == b->name.length && memcmp(a->name.text, b->name.text, a->name.length) == 0;
 }
 
-// Adds one function for all declarations with the same name.
+// Adds one function to the module for each name. Several declarations can have the same name.
 static int name_functions(const struct list *list, struct code_module *module)
 {
 	struct code_function *function = NULL;
@@ -151,8 +152,8 @@ static int name_functions(const struct list *list, struct code_module *module)
 	return 0;
 }
 
-// Reads the name of an instruction with its modifiers, which may be separate tokens. Cuts off a longer name than any
-// valid instruction has.
+// Reads the name of an instruction with its modifiers, which may be separate tokens. If the name is longer than that of
+// any valid instruction, cuts it off.
 static size_t read_instruction(struct ptx_lexer *lexer, struct ptx_token first, char *ret_text, size_t capacity)
 {
 	struct ptx_token token = first;

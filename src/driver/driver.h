@@ -8,8 +8,8 @@
 struct vg_driver {
 #define ENTRY(abi, api, version, stream, family, need) VG_PFN(api, version, stream) abi;
 #include "abi/entries.def"
-	// Indexed by enum vg_entry; true if the driver lacks the function. The table then has a function that returns
-	// CUDA_ERROR_NOT_SUPPORTED.
+	// For each driver function, by enum vg_entry: true if the driver lacks the function. The table then has a
+	// function that returns CUDA_ERROR_NOT_SUPPORTED.
 	bool missing[VG_ENTRY_COUNT];
 	const char *path; // path of the library, as the dynamic linker got it
 	bool simulated;

@@ -23,8 +23,8 @@ int tool_open(const struct tool *tool, tool_fill *fill, void *table, char *probl
 // Writes to `why` that the library lacks the function `entry`. Returns 1.
 int tool_lacks(const char *entry, char *why, size_t capacity);
 
-// Finds the function `name` in the library and stores it in the table; if the library lacks it, the enclosing function
-// fails. For lists of functions (X macros) in a tool_fill() function that has a variable `table`.
+// Finds the function `name` in the library and stores its address in `table`. If the library lacks it, the function
+// that contains this macro fails. Functions of the type tool_fill use the macro with a list of functions (an X macro).
 #define TOOL_ENTRY(name)                                              \
 	table->name = (__typeof__(table->name))dlsym(library, #name); \
 	if (!table->name)                                             \

@@ -28,7 +28,7 @@ static void load_builtins(const struct vg_nvrtc *nvrtc)
 		dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-// Fills the table; if that succeeds, evaluates `then`.
+// Defines fill_TOOL(), which fills the table of a tool from its library. If that succeeds, it evaluates `then`.
 #define FILL(tool, CALLS, version_call, integer, then)                                                    \
 	static int fill_##tool(void *table_, const char *path, void *library, char *why, size_t capacity) \
 	{                                                                                                 \

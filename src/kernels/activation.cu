@@ -72,7 +72,7 @@ template <typename W> struct total {
 	W largest, sum;
 };
 
-// Combines two states. If a sum is 0, its `largest` is not valid. A NaN stays a NaN.
+// Adds the state (`largest`, `sum`) to the state `to`. If a sum is 0, its `largest` is not valid. A NaN stays a NaN.
 template <typename W> INLINE void add(total<W> &to, W largest, W sum)
 {
 	if (sum == 0)
@@ -89,8 +89,8 @@ template <typename T> INLINE void softmax(const softmax_parameters &p)
 {
 	typedef typename wide<T>::type W;
 	__shared__ W largest[ACTIVATION_THREADS], sums[ACTIVATION_THREADS];
-	// Neighbouring threads read neighbouring elements: neighbouring positions, or channels if an image has one
-	// position.
+	// Neighbouring threads must read neighbouring elements of memory. These belong to neighbouring positions of a
+	// channel. If an image has only one position, they belong to neighbouring channels.
 	const uint32_t position = p.area == 1 ? threadIdx.x / p.lanes : threadIdx.x % p.positions;
 	const uint32_t lane = p.area == 1 ? threadIdx.x % p.lanes : threadIdx.x / p.positions;
 	const uint32_t mine_at = lane * p.positions + position;

@@ -24,8 +24,9 @@ struct activation_parameters {
 	uint32_t kind;
 };
 
-// Softmax. A block handles `positions` positions, of one or several images. `lanes` threads handle the channels of each
-// position. Both numbers are powers of two, and their product is ACTIVATION_THREADS.
+// The parameters of a softmax over the channels of each position of an image. A thread block handles `positions`
+// positions, of one or several images. `lanes` threads share the channels of each position. Both numbers are powers of
+// two, and their product is ACTIVATION_THREADS.
 struct softmax_parameters {
 	uint64_t input, output;
 	uint64_t images, channels, area; // `area`: height * width

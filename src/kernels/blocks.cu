@@ -9,12 +9,13 @@ enum { GROUPS = BLOCKS_BYTES / HASH_CHUNK_BYTES / HASH_CHUNK_GROUP };
 __device__ uint64_t virgate_block_addresses[BLOCKS_MOST];
 __device__ hash_node virgate_block_digests[BLOCKS_MOST];
 
-// Hashes each block of memory with one thread block. First combines each group of chunks to a few nodes, as long as all
-// threads have work. At the end, combines the nodes of all groups.
+// Hashes each block of memory with one thread block. The thread block first hashes one group of chunks after another.
+// It combines the nodes of a group only until a few are left, because the upper levels have no work for most threads.
+// At the end it combines the remaining nodes of all groups.
 extern "C" __global__ void __launch_bounds__(HASH_CHUNK_GROUP, 5) virgate_hash_blocks(hash_parameters p)
 {
 	__shared__ uint32_t nodes[8][HASH_CHUNK_GROUP], kept[8][HASH_CHUNK_GROUP];
-	const uint32_t each = HASH_CHUNK_GROUP / GROUPS; // number of nodes that remain of a group
+	const uint32_t each = HASH_CHUNK_GROUP / GROUPS; // number of nodes to which a group is combined
 	const uint8_t *block = (const uint8_t *)virgate_block_addresses[blockIdx.x];
 
 	for (uint32_t group = 0; group < GROUPS; group++) {

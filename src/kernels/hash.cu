@@ -2,8 +2,9 @@
 // nodes of the tree are combined, level by level (hash.cuh).
 #include "hash.cuh"
 
-// Hashes `size` bytes, which begin with chunk number `first`. A single block writes one node. Several blocks write one
-// node for each HASH_CHUNKS_PER_NODE chunks, because few threads have work at the upper levels.
+// Hashes `size` bytes, which begin with chunk number `first`. If the launch has only one thread block, it writes a
+// single node. Otherwise each thread block writes one node for every HASH_CHUNKS_PER_NODE chunks. It leaves the upper
+// levels of the tree to virgate_hash_nodes, because they have no work for most of its threads.
 extern "C" __global__ void __launch_bounds__(HASH_CHUNK_GROUP)
 	virgate_hash_chunks(const uint8_t *data, uint64_t size, uint64_t first, hash_parameters p, hash_node *ret_nodes)
 {

@@ -18,9 +18,9 @@ template <int BITS> INLINE uint32_t rotate_right(uint32_t x)
 	return __funnelshift_r(x, x, BITS);
 }
 
-// Computes a + b + x on the multiplier: the integer pipe limits the speed, and the multiplier's pipe is idle. On an
-// H200 this hashes an eighth more bytes per second. `one` is 1, but the compiler does not know that: otherwise it would
-// use additions.
+// Computes a + b + x with multiply-add instructions. The pipe for integer additions limits the speed of the hash, while
+// the pipe for multiplications is idle. On an H200 this hashes an eighth more bytes per second. `one` is 1, but the
+// compiler does not know that: otherwise it would use additions.
 INLINE uint32_t add(uint32_t a, uint32_t b, uint32_t x, uint32_t one)
 {
 	uint32_t sum;
@@ -42,8 +42,8 @@ INLINE void mix(uint32_t &a, uint32_t &b, uint32_t &c, uint32_t &d, uint32_t x, 
 	b = rotate_right<7>(b ^ c);
 }
 
-// Compresses one block of a message into the chaining value `h`. All loops are unrolled, so the permutation costs
-// nothing.
+// Compresses one block of a message into the chaining value `h`. All loops are unrolled, so the permutation of `m`
+// needs no instructions: it only renames registers.
 INLINE void compress(uint32_t h[8], uint32_t m[16], uint64_t counter, uint32_t bytes, uint32_t flags, uint32_t one)
 {
 	const int permutation[16] = {2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8};

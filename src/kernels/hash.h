@@ -12,10 +12,10 @@
 struct hash_parameters {
 	uint32_t key[8];
 	uint32_t one;  // 1, unknown to the compiler: see add() in hash.cuh
-	uint32_t root; // not 0: if a launch has only one thread block, its node is the tree's root
+	uint32_t root; // not 0: the data is the whole tree, so the node of a launch with one thread block is the root
 };
 
-// A chaining value: the hash of a subtree. The root's bytes are the hash.
+// A chaining value of BLAKE3: the hash of a subtree. The chaining value of the root is the hash of the data.
 struct hash_node {
 	uint32_t word[8];
 };

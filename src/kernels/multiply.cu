@@ -1,10 +1,11 @@
-// Computes C = epilogue(alpha * A * B + beta * C) by tiles in shared memory, and convolutions as such products. Each
-// thread sums a square of the tile in registers, while the next slices of A and B are being loaded.
+// Computes matrix products, C = epilogue(alpha * A * B + beta * C), and convolutions, which are such products. Each
+// thread block computes a tile of C. For this it loads slices of A and B into shared memory. Each thread computes a
+// square of the tile in registers, while the next slices are being loaded.
 #include "multiply.h"
 #include "number.cuh"
 
-// The depth of a slice, and the number of threads along a tile's side. They are equal, because results are stored
-// through the shared memory of a slice of B.
+// DEPTH: how many columns of A, and rows of B, a slice has. SIDE: the number of threads along a side of a tile. The two
+// are equal, because the results use the shared memory of a slice of B on their way to memory.
 enum { DEPTH = 16, SIDE = 16 };
 
 template <typename W> struct __align__(16) four {
@@ -51,7 +52,8 @@ template <typename T> struct matrix {
 	}
 };
 
-// The matrix B of a convolution: a column is a position of the output, a row is a weight of the filter.
+// The matrix B of a convolution. It has a column for each position of the output, and a row for each weight of a
+// filter.
 template <typename T> struct image {
 	const T *input; // input of the group's first channel
 	const convolve_parameters &p;
@@ -120,8 +122,10 @@ INLINE void fetch(const T *a, int a_rows, bool a_here, uint64_t k, const SOURCE 
 	}
 }
 
-// MICRO is the side of a thread's square, in pieces of 4 elements. The pieces are 4 * SIDE apart, so that neighbouring
-// threads read neighbouring words of shared memory. SOURCE locates A and the bias, and reads B.
+// Computes tiles of all products, one after another. Each thread computes MICRO x MICRO elements of a tile. Along each
+// side of the tile, these are groups of 4 adjacent elements. The groups of one thread are 4 * SIDE elements apart, so
+// that neighbouring threads read neighbouring words of shared memory. SOURCE is a type that locates A and the bias in
+// memory, and reads B.
 template <typename T, int MICRO, typename SOURCE, typename PARAMETERS> INLINE void multiply(const PARAMETERS &p)
 {
 	typedef typename wide<T>::type W;
@@ -174,8 +178,8 @@ template <typename T, int MICRO, typename SOURCE, typename PARAMETERS> INLINE vo
 		}
 		T *c = (T *)p.result.c + at.product * p.result.stride;
 		const T *bias = (const T *)p.result.bias;
-		// Stores the results through shared memory, one row of each thread at a time, so that neighbouring
-		// threads write neighbouring elements.
+		// Copies one row of each thread at a time to shared memory, and from there to C, so that neighbouring
+		// threads write neighbouring elements of C.
 #pragma unroll
 		for (int i = 0; i < MICRO; i++) {
 #pragma unroll

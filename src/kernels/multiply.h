@@ -11,8 +11,9 @@ enum multiply_epilogue { MULTIPLY_PLAIN, MULTIPLY_RELU, MULTIPLY_GELU };
 
 // How to store the sums. Strides are in elements.
 struct multiply_result {
-	uint64_t c, bias; // addresses; `bias` 0: no bias. There is one bias for each row (convolution) or each column
-	uint64_t stride;  // distance from one product's C to the next one's
+	// Addresses. A convolution has a bias for each row, and a matrix product for each column. `bias` 0: none.
+	uint64_t c, bias;
+	uint64_t stride; // distance from one product's C to the next one's
 	double alpha, beta;
 	uint32_t epilogue; // enum multiply_epilogue
 };

@@ -102,7 +102,7 @@ CUDART_API(cudaMemRangeGetAttributes, (void **data, size_t *data_sizes, enum cud
 CUDART_API(cudaMemPrefetchAsync, (const void *address, size_t size, struct cudaMemLocation, unsigned int flags,
 				  cudaStream_t stream CUDART_DEFAULT(0)))
 
-// Locations[i] applies to the ranges from number indices[i] up to the next index.
+// Element i of the locations applies to the ranges from number indices[i] up to, but not including, the next index.
 CUDART_API(cudaMemPrefetchBatchAsync, (void **addresses, size_t *sizes, size_t count, struct cudaMemLocation *,
 				       size_t *indices, size_t locations, unsigned long long flags, cudaStream_t))
 CUDART_API(cudaMemDiscardBatchAsync,

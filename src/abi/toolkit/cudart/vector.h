@@ -16,7 +16,8 @@
 	DECLARE(float, float)                  \
 	DECLARE(double, double)
 
-// A vector is aligned to its size, at most 16 bytes; a vector of three to the size of its elements.
+// A vector of two or four elements is aligned to its size, but at most to 16 bytes. A vector of three elements is
+// aligned to the size of an element.
 #define CUDART_ALIGNED(bytes) __attribute__((aligned(bytes)))
 #define CUDART_VECTORS(name, type)                                                           \
 	typedef struct name##1                                                               \

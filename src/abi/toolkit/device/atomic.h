@@ -2,7 +2,8 @@
 #pragma once
 #include "language.h"
 
-// Prevents the deduction of T: the second argument is converted to the type that the first points to.
+// Prevents the compiler from deducing T from the second argument, which is converted to the type that the first
+// argument points to.
 template <typename T> struct atomic_operand {
 	typedef T type;
 };

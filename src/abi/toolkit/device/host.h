@@ -8,7 +8,7 @@ unsigned int __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared = 
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
 
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
-// Called by clang's code for each launch.
+// Launches a kernel on the per-thread default stream. The code that clang generates for a launch calls this function.
 #undef cudaLaunchKernel
 inline __attribute__((visibility("hidden"))) cudaError_t
 cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream)

@@ -18,7 +18,8 @@ void __cudaRegisterManagedVar(void **image, void **pointer, char *address, const
 			      int is_constant, int is_global);
 char __cudaInitModule(void **image);
 
-// clang calls these by their names in the object file. The constructors of several files run one after the other.
+// Marks a function or variable that clang's generated code uses by name. All object files of a program have a single
+// copy in common. They can share it, because their constructors run one after the other.
 #define CALLED_BY_CLANG __attribute__((weak, used, visibility("hidden")))
 CALLED_BY_CLANG void **virgate_image;
 

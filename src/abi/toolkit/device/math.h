@@ -85,8 +85,8 @@ static __device__ __noinline__ double expm1(double x)
 		return x;
 	int n = virgate_math::reduce(x < -40 ? -40 : x > 710 ? 710 : x, r);
 	double minus_one = __builtin_fma(r * r, virgate_math::exponential_rest(r), r);
-	// Computes half of the result, 2^n (exp(r) - 1) + 2^n - 1, and doubles it, so that nothing overflows. The first
-	// term is small.
+	// The result is 2^n (exp(r) - 1) + 2^n - 1. Computes half of it and doubles that, because 2^n can overflow even
+	// if the result does not.
 	double half = virgate_math::power_of_two(n - 1);
 	return n == 0 ? minus_one : 2 * __builtin_fma(half, minus_one, half - 0.5);
 }
@@ -95,7 +95,7 @@ static __device__ __noinline__ double tanh(double x)
 {
 	double of_twice = expm1(2 * __builtin_fabs(x));
 
-	// From 20 on the rounded result is 1.
+	// If |x| is above 20, the result is so near to 1 that it is rounded to 1.
 	return __builtin_copysign(__builtin_fabs(x) > 20 ? 1 : of_twice / (of_twice + 2), x);
 }
 

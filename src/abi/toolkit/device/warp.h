@@ -14,7 +14,8 @@ DEVICE_FUNCTION void __syncwarp(unsigned int mask = 0xffffffff)
 	asm volatile("bar.warp.sync %0;" ::"r"(mask) : "memory");
 }
 
-// Shuffle values of four or eight bytes. `clamp` is the instruction's operand for segments of `width` lanes.
+// Defines a shuffle function for values of four or eight bytes. `clamp` is the instruction's operand for segments of
+// `width` lanes.
 #define SHUFFLE(name, mode, clamp, by_type)                                                                        \
 	template <typename T> DEVICE_FUNCTION T name(unsigned int mask, T value, by_type by, int width = warpSize) \
 	{                                                                                                          \
