@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""test_podman.py VIRGATE LIBDIR TENANT SIM: runs containers of podman inside vGPUs, by the CDI file that virgate
-writes.
+"""test_podman.py VIRGATE TENANT SIM LOAD [WORD]: runs containers of podman inside vGPUs, by the CDI file that virgate
+writes; with WORD, only the tests with this word in their names.
 
 Runs as root, with runc and with crun, and as an unprivileged user. Each test has a mount namespace of its own, in which
 /etc/cdi is a directory of the test, and the images and containers are in the test's directory. An image has the program
-TENANT, a shell and the libraries of this machine. With PODMAN_ROOTS=DIRECTORY it also runs images made of the
-directories there, which debootstrap writes, with other versions of glibc. Exit status 77: podman cannot run here.
+TENANT, bench/turn_load as LOAD, a shell and the libraries of this machine. With PODMAN_ROOTS=DIRECTORY it also runs
+images made of the directories there, which debootstrap writes, with other versions of glibc. Exit status 77: podman
+cannot run here.
 """
 import ctypes
 import json
@@ -21,7 +22,7 @@ import tempfile
 import threading
 import time
 
-VIRGATE, TENANT, SIM = sys.argv[1:4]
+VIRGATE, TENANT, SIM, LOAD = sys.argv[1:5]
 LIMIT = 120  # seconds that one command may take
 DEVICE = "virgate.dev/vgpu="
 
@@ -90,7 +91,7 @@ def make_root(directory):
     """Makes the root directory of an image: some programs of this machine, and the libraries that they need."""
     programs = [shutil.which(name) for name in ("sh", "env", "sleep", "cat", "id", "setpriv")]
     files = {path: path for path in programs if path}
-    for path in [*files, *SIM.split(":")]:
+    for path in [*files, *SIM.split(":"), LOAD]:
         files.update({library: library for library in libraries_of(path) if "/virgate" not in library
                       and not library.startswith(os.path.dirname(os.path.dirname(VIRGATE)))})
     os.makedirs(directory + "/usr/bin")
@@ -102,6 +103,7 @@ def make_root(directory):
     for name in ("app", "etc", "tmp", "proc", "sys", "dev", "run"):
         os.makedirs(os.path.join(directory, name), exist_ok=True)
     shutil.copy(TENANT, directory + "/app/tenant")
+    shutil.copy(LOAD, directory + "/app/load")
     with open(directory + "/etc/passwd", "w") as file:
         file.write("root:x:0:0::/:/bin/sh\nguest:x:1000:1000::/:/bin/sh\n")
 
@@ -124,7 +126,7 @@ class Place:
         self.environment = {
             "PATH": os.environ["PATH"], "HOME": self.path("home"), "XDG_RUNTIME_DIR": self.path("xdg"),
             "VIRGATE_RUNTIME_DIR": self.path("run"), "VIRGATE_STATE_DIR": self.path("state"),
-            "VIRGATE_SIM": "memory=2G", "VIRGATE_SIM_DIR": self.path("sim"),
+            "VIRGATE_SIM": "memory=2G,slice=2150us,sms=2", "VIRGATE_SIM_DIR": self.path("sim"),
             "VIRGATE_SYSTEM_CONFIG": self.path("virgate.conf"), "CONTAINERS_STORAGE_CONF": self.path("storage.conf")}
         if user != "root":
             call(["chown", "-R", user, self.top])
@@ -252,6 +254,49 @@ def test_each_container_of_a_profile_has_its_own_vgpu(place):
     wait_for("its vGPU is removed", lambda: names[1] not in place.listing())
 
 
+def test_memory_leaves_the_gpu_and_returns(place):
+    place.check("create", "ev", "--memory", "256M", "--evictable", "--fixed", "64M")
+    place.generate()
+    identity = place.begin("ev", "/app/tenant", "3", "hold")
+    wait_for("its memory is on the GPU", lambda: [one for one in place.tenants("ev") if one["charged"] == 64 << 20])
+    place.check("suspend", "ev")
+    tenant = place.tenants("ev")[0]
+    assert tenant["eviction"]["host"] == 48 << 20 and tenant["container"] == identity, tenant
+    place.check("resume", "ev")
+    tenant = place.tenants("ev")[0]
+    assert tenant["eviction"]["host"] == 0 and tenant["charged"] == 64 << 20, tenant
+    place.podman("kill", "one")
+    wait_for("the memory is refunded", lambda: not place.tenants("ev"))
+    place.check("rm", "ev")
+    place.generate()
+
+
+def test_compute_shares_hold(place):
+    for share in ("30", "70"):
+        place.check("create", "s" + share, "--memory", "128M", "--share", share)
+    place.generate()
+    for share in ("30", "70"):
+        place.begin("s" + share, "/app/load", "train", "1000", "1", options=["--env", "VIRGATE_SIM_COST=kernel=200us"],
+                    name="load" + share)
+
+    def parts():
+        listing = place.listing()
+        return [(listing["s" + share]["turns"] or {}).get("recent") or 0 for share in ("30", "70")]
+
+    def hold():
+        low, high = parts()
+        return abs(low - 30) <= 5 and abs(high - 70) <= 5
+    try:
+        wait_for("the shares of the last 10 s are 30 and 70 %", hold)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; last: {parts()}") from error
+    for share in ("30", "70"):
+        place.podman("rm", "-f", "-t", "0", "load" + share)
+        wait_for("its program is gone", lambda: not place.tenants("s" + share))
+        place.check("rm", "s" + share)
+    place.generate()
+
+
 def test_other_users_in_the_container_enter(place):
     check_quota(place, "a", 256, options=["--user", "1000"])
     check_quota(place, "profile:small", 128, options=["--user", "1000"])
@@ -341,7 +386,7 @@ def run_tests(place):
         place.check("create", "a", "--memory", "256M")
         place.generate()
         for name, test in tests():
-            if len(sys.argv) > 4 and sys.argv[4] not in name:
+            if len(sys.argv) > 5 and sys.argv[5] not in name:
                 continue
             if test is test_other_versions_of_glibc and not os.environ.get("PODMAN_ROOTS"):
                 counts["skipped"] += 1
