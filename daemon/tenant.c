@@ -160,7 +160,8 @@ static void watch_tenant(struct node *node, struct tenant *tenant)
 void tenant_prove(struct node *node, struct tenant *tenant, pid_t pid, uint64_t start_time, bool has_mapped)
 {
 	bool elsewhere = tenant->seen.owner.pid_namespace != node->pid_namespace;
-	bool was_known = tenant->pid > 0; // if not, the search did not read the mappings of the process
+	// The search that has found this process reads the mappings only of processes whose pid the daemon knew before.
+	bool was_known = tenant->pid > 0;
 
 	if (elsewhere && !pid) {
 		mark_dead(node, tenant);

@@ -73,8 +73,8 @@ static CUresult charge_primary(enum vg_entry entry, uint64_t *ret_charged)
 }
 
 // Notes in the list of contexts that a primary context was created (`change` is 1) or destroyed (-1). In a process with
-// several devices, the list has no primary context of its own: it gets primary contexts like all others. So
-// shim_only_context stays NULL.
+// one device, the list has a special place for the primary context. In a process with several devices, primary contexts
+// are in the list like other contexts, and shim_only_context stays NULL.
 static void note_primary(const struct primary *primary, int change, CUcontext destroyed)
 {
 	if (shim_device_count == 1)

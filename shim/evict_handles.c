@@ -280,8 +280,8 @@ static void deny_access(CUdeviceptr address, size_t size, const CUmemAccessDesc 
 	driver.cuMemSetAccess(address, size, &none, 1);
 }
 
-// Keeps memory on the device to which other devices get access, because the pager can restore access rights for the
-// vGPU's device only. The driver is called first, since it refuses most of these calls.
+// If the program gives other devices access to memory, this memory stays on the GPU from then on, because the pager can
+// restore access rights for the vGPU's device only. The driver is called first, since it refuses most of these calls.
 static CUresult CUDAAPI with_cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
 					    size_t count)
 {

@@ -68,7 +68,8 @@ void shim_physical_resize(struct shim_physical *physical, uint64_t bytes)
 		change_exported(physical, true, physical->references);
 }
 
-// Removes the pins of one owner: those at `offset`, or all of them. Call it with the lock held.
+// Removes the references to memory (struct pin) that `owner` has: those at `offset` in the owner, or all of them. Call
+// it with the lock held.
 static void remove_pins(uint64_t owner, bool all, uint64_t offset)
 {
 	for (struct pin **link = &pins; *link;) {

@@ -241,8 +241,9 @@ static uint64_t estimate_left(struct shim_turn_stream *stream, uint64_t now)
 	return stream->marked_ns + stream->open_ns + stream->count + stream->open_launches;
 }
 
-// Returns how much longer work is expected to run, if its estimate was `ns` and it has run for `ran`. Work that is late
-// by 5 ms is expected to need another 5 ms, or 1 / LATE_PART of its estimate if that is more.
+// Returns how much longer work is expected to run, if its estimate was `ns` and it has run for `ran`. Work that has
+// exceeded its estimate is expected to run for as long again as it is late. It is expected to run for at least
+// 1 / LATE_PART of its estimate.
 static uint64_t estimate_rest(uint64_t ns, uint64_t ran)
 {
 	uint64_t rest = ran < ns ? ns - ran : ran - ns, least = ns / LATE_PART;

@@ -136,9 +136,10 @@ struct sim_program {
 CUresult sim_program_new(const struct CUgraph_st *graph, struct sim_program **ret_program);
 CUresult sim_program_copy(const struct sim_program *program, struct sim_program **ret_copy);
 void sim_program_unref(struct sim_program *program); // NULL: does nothing
-// Runs the steps one after the other on this thread. `marks` has, for each step that records an event, the mark
-// (mark.h) of the record. If `marks` is NULL, each record creates its mark. `cursor` says which piece of device time
-// the next step uses. It is NULL unless contexts share the device's time (op_time.h).
+// Runs the steps of a program, which an executable graph consists of, one after the other on this thread. `marks` has,
+// for each step that records an event, the mark (mark.h) of the record. If `marks` is NULL, each record creates its
+// mark. `cursor` says which piece of device time the next step uses. It is NULL unless contexts share the device's time
+// (op_time.h).
 CUresult sim_program_run(struct sim_program *program, struct sim_mark *const *marks, struct sim_time_cursor *cursor);
 // Lists the pieces of work (region_time.h) of the program's steps in the order in which they run. Writes at most
 // `capacity` of them. Returns how many there are in all.

@@ -88,7 +88,7 @@ CUresult sim_texture_create(struct sim_context *context, const struct sim_textur
 	return CUDA_SUCCESS;
 }
 
-// Ends an object. Call it with the lock held.
+// Makes a texture or surface object invalid, and keeps its memory for the next one. Call it with the lock held.
 static void end_texture(struct sim_texture *texture)
 {
 	atomic_store(&texture->is_live, false);

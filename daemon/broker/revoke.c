@@ -89,7 +89,8 @@ static bool may_signal(const struct session *session, const struct session *revo
 	       session->peer.pid != revoker->peer.pid;
 }
 
-// Sends the signal to the readers that run for the publication's owner. Returns whether a process got the signal.
+// Sends the signal to the readers whose processes have the same user id as the publication's owner. Returns whether a
+// process got the signal.
 static bool send_signal(struct node *node, const struct session *revoker, const struct publication *publication,
 			int signal)
 {

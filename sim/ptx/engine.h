@@ -306,5 +306,5 @@ bool ptx_heap_free(struct ptx_heap *heap, uint64_t address);	  // Returns false 
 
 // printf.c
 void ptx_print_text(struct ptx_run *run, const char *text, size_t length);
-// Prints as vprintf in a kernel requests. Returns the number of arguments, or -1, as CUDA's vprintf does.
+// Prints what a kernel prints by calling vprintf. Returns the number of arguments, or -1, as CUDA's vprintf does.
 int ptx_print(struct ptx_warp *warp, unsigned lane, uint64_t format, uint64_t arguments);

@@ -63,8 +63,8 @@ VG_HOT int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_
 		ledger_step("read");
 		ledger_note_applied(file, now.tag);
 		ledger_step("helped");
-		// The tag contains the generation of the limit. If the limit has changed since it was read, the swap
-		// fails.
+		// `now` may be out of date here. If the account or its limit has changed, the exchange of `now` for
+		// `then` below fails, and the loop begins again.
 		if (delta > 0 && (now.charged > limit || (uint64_t)delta > limit - now.charged)) {
 			LEDGER_STORE(slot->intent_sequence, 0);
 			ledger_step("refused");

@@ -6,7 +6,8 @@
 #pragma once
 #include "ledger/ledger.h"
 
-// The number of a shared allocation. Its VG_LEDGER_SHARED_BITS lowest bits are never all 0.
+// A ledger has at most VG_LEDGER_SHARED_COUNT shared allocations at a time. Each has a number by which processes name
+// it. The lowest VG_LEDGER_SHARED_BITS bits of such a number are never all 0.
 enum { VG_LEDGER_SHARED_COUNT = 2048, VG_LEDGER_SHARED_BITS = 12 };
 
 // Returns a key by which two processes find a shared allocation: a hash of the bytes that one process sends to the

@@ -42,5 +42,5 @@ enum vg_status share_link_read_grant(struct share_link *link, const json_t *repl
 void share_link_drain(struct share_link *link);
 // Fills the program's view of the state from the page.
 void share_link_view(const struct share_link *link, struct vg_publication_view *ret_view);
-// Returns STATE in a forked child.
+// Returns VG_OK. In a forked child, which may not use the connection of its parent, fails with VG_STATE.
 enum vg_status share_link_check_process(const struct share_link *link);

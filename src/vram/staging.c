@@ -18,7 +18,7 @@ enum { SLOT = 1 << 20, DIRECT = 32 << 20, SLOTS = 2 };
 
 struct transfer {
 	char *slots;	// page-locked buffers; NULL: copy directly to the destination
-	size_t part;	// size of a part
+	size_t part;	// the transfer is done in parts of this size: SLOT or DIRECT
 	unsigned parts; // maximum number of parts that are queued at the same time
 	CUevent arrived[SLOTS];
 	size_t begun, ended;  // number of bytes that were queued, and number that have arrived

@@ -351,7 +351,8 @@ TEST(the_image_of_a_killed_receiver_is_removed)
 	kill(far, SIGKILL);
 	waitpid(far, NULL, 0);
 	unlink(path_of("far/again"));
-	// The killed receiver's CRIU ends now, and makes no process.
+	// The stand-in for CRIU, which the killed receiver has started, waits as long as this file exists. It now ends,
+	// and must not make a process.
 	unlink(path_of("far/slow"));
 	CHECK_INT(mkdir(path_of("tmp/virgate-arrival.abcdef"), 0700), 0);
 	write_text("tmp/virgate-arrival.abcdef/notes", "mine");

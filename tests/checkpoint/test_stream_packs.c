@@ -20,7 +20,8 @@ enum { MOST_ROUNDS = 3 };
 struct sending {
 	// The image that is sent after the rounds; NULL: that of the last round.
 	const char *rounds[MOST_ROUNDS], *image;
-	// Each index describes a second memory, which contains only zeroes. This is its size in bytes.
+	// The index of each image describes, besides the memory with data, a second one with only zeros. This is the
+	// size of the second one in bytes.
 	uint64_t empty_bytes;
 };
 

@@ -118,7 +118,8 @@ TEST(errors_of_library_and_driver_are_separate)
 	CHECK_STR(vg_last_error()->log, "");
 	CHECK(stream == NULL);
 
-	// An error of the driver has its code, and in the text its name and the arguments.
+	// After the driver has refused a call, the error has the driver's code. The text has the name of this code, and
+	// the arguments of the call.
 	OK(vg_stream_create(context, NULL, &stream));
 	REFUSED(ask_too_much(context, stream), VG_DRIVER, "CUDA_ERROR_OUT_OF_MEMORY: ");
 	CHECK_INT(vg_last_error()->code, CUDA_ERROR_OUT_OF_MEMORY);

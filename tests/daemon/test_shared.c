@@ -216,7 +216,7 @@ TEST(guest_with_a_false_identity_is_refused)
 	guest.zero = 1;
 	send_guest(&guest, false);
 	guest.zero = 0;
-	guest.share = 5; // this message has no name of a vGPU
+	guest.share = 5; // a message with a shared allocation must name a vGPU, but guest.vgpu is empty
 	send_guest(&guest, false);
 	strcpy(guest.vgpu, "a");
 	// This process, a guest of the vGPU, ends its use of memory that it has never used, which is allowed.

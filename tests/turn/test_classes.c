@@ -138,8 +138,8 @@ TEST(new_terms_start_with_full_allowance_and_budget)
 	turn_destroy(arbiter);
 }
 
-// Tests a process whose way to synchronize does not show the gate that its work has ended. So nothing reports the end
-// of the request.
+// Tests a process that waits for its work in a way that the interposer does not see. So the arbiter is not told when
+// the request ends.
 TEST(unreported_request_ends_after_its_estimate)
 {
 	unsigned int batch, latency;
