@@ -31,9 +31,9 @@ void *shim_evict_below[VG_ENTRY_COUNT];
 // not, because they may last long. Nor do calls for memory that never moves.
 enum {
 	gated_array = false,
-	gated_capture = false, // of this family, only calls that begin a capture wait at the gate (also_gated[])
+	gated_capture = false, // but calls that begin a capture are in also_gated[]
 	gated_checkpoint = false,
-	gated_context = false, // of this family, only calls that destroy a context wait at the gate (also_gated[])
+	gated_context = false, // but calls that destroy a context are in also_gated[]
 	gated_copy = true,
 	gated_coredump = false,
 	gated_device = false,

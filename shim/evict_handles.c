@@ -224,8 +224,8 @@ static CUresult CUDAAPI with_cuMemExportToShareableHandle(void *shareable, CUmem
 	return result;
 }
 
-// Keeps all memory that is mapped in a range on the device, or lets it leave again. On failure, *ret_end is the address
-// of the failure.
+// If `stays` is true, the memory that is mapped in the range must not leave the GPU from now on; else it may leave
+// again. On failure, *ret_end is the address of the failure.
 static CUresult change_range(enum vg_entry entry, CUdeviceptr address, CUdeviceptr end, bool stays,
 			     CUdeviceptr *ret_end)
 {

@@ -223,7 +223,8 @@ CUresult shim_load_unload(enum shim_record_type type, void *handle)
 	unsigned int device = record.device ? record.device - 1u : shim_device();
 	CUresult result = record.origin == SHIM_UNDONE ? CUDA_SUCCESS : unload_code(type, handle, device, record.bytes);
 
-	record.bytes = 0; // if the driver call failed, unload_code() has stored a record with the charge again
+	// unload_code() has refunded the charge, or, if the driver call has failed, stored it in a new record.
+	record.bytes = 0;
 	if (result != CUDA_SUCCESS && is_known)
 		shim_record_add_bytes(&record);
 	return result;

@@ -32,7 +32,7 @@ struct shim_physical *shim_mapping_at(CUdeviceptr address);
 struct shim_physical *shim_mapping_find(CUdeviceptr address, uint64_t size, uint64_t *ret_bytes);
 
 // shim_pin() keeps the memory of a handle allocated while a sparse array or a multicast object uses it
-// (shim_physical_pin). shim_pin_address() does so for the memory that is mapped at an address. `owner` and `offset`
+// (shim_physical_pin()). shim_pin_address() does so for the memory that is mapped at an address. `owner` and `offset`
 // identify the pin, so that it can be removed. Memory that is not charged to this process is ignored.
 void shim_pin(CUmemGenericAllocationHandle handle, uint64_t owner, uint64_t offset);
 void shim_pin_address(CUdeviceptr address, uint64_t owner, uint64_t offset);

@@ -11,7 +11,8 @@ struct shim_reclaimer {
 	void (*reconcile)(void); // sets the charge to the driver's figure
 	void (*trim)(void);	 // makes the driver return unused memory; NULL: no such function
 };
-// Registers the kinds of memory; keeps the pointer to the array. Call it once.
+// Registers the functions above for all kinds of memory whose charge can differ from the driver's figure, such as
+// pools. Keeps the pointer to the array. Call it once.
 void shim_reclaim_set(const struct shim_reclaimer *reclaimers, size_t count);
 
 // Sets all charges to the driver's figures.

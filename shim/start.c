@@ -99,8 +99,8 @@ static void choose_named(struct job *job, const char *visible)
 	*job = chosen;
 }
 
-// Makes the driver show only devices of the job. If the program has its own CUDA_VISIBLE_DEVICES, which launchers set
-// for each process, shows only those of the job's devices that it names.
+// Makes the driver show only devices of the job. If the environment has another CUDA_VISIBLE_DEVICES, which programs
+// such as torchrun and mpirun set for each process, shows only those of the job's devices that it names.
 static void show_our_devices(struct job *job)
 {
 	const char *visible = secure_getenv("CUDA_VISIBLE_DEVICES");

@@ -31,7 +31,8 @@ enum {
 #define CODE_ALWAYS UINT64_MAX
 // X(bits, name, tensor, mixed, groups). The low nine of an instruction's 128 bits identify the instruction; the next
 // three are the kinds of its operands. `tensor`: the instruction multiplies matrices. `mixed`: a mask for the upper 64
-// bits; the instruction is mixed if any of these bits is set.
+// bits; if any of these bits is set, the results have another precision than the factors. `groups`: the generations of
+// GPUs that have the instruction.
 #define CODE_OPCODES(X)                                                                         \
 	X(0x036, "HMMA", true, 0x1000, CODE_TURING)                                             \
 	X(0x037, "IMMA", true, CODE_ALWAYS, CODE_ALL)                                           \

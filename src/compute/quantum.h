@@ -47,8 +47,10 @@ struct compute_lane {
 	unsigned sms;
 	unsigned begin, end; // range of the device's smallest groups
 	bool rest;	     // true: the lane also has the SMs that are in no smallest group
-	int group;	     // index of the compute unit's group; -1: whole device, or a direct unit's lane
-	// True: the lane of a direct compute unit, which may overlap all other lanes and measures no time.
+	// Index of the SM group to which the lane belongs. -1: the lane is the whole device, or `apart`.
+	int group;
+	// True: the lane of a compute unit whose work is launched without waiting for a turn. It may overlap all other
+	// lanes, and its time is not measured.
 	bool apart;
 	struct compute_quantum *first, *last; // ordered list; only `last` may be open
 	uint64_t ahead;			      // estimated time of the work in flight

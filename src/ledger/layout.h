@@ -39,8 +39,10 @@ struct ledger_slot {
 	// Identifies the program of the process: vg_ledger_program_of() << 64 | random number. exec changes both
 	// parts.
 	ledger_word image;
-	uint64_t generation;	  // incremented whenever the slot is freed
-	uint64_t intent_sequence; // the number of the intent: done + 1 while an operation is pending
+	uint64_t generation; // incremented whenever the slot is freed
+	// The operation that the process is doing: it changes the charge by `intent_delta` bytes. Its number is one
+	// higher than `done`, the number of the last complete operation. Another value: there is no operation.
+	uint64_t intent_sequence;
 	int64_t intent_delta;
 	uint64_t done;
 	// The bytes charged to the slot: used[done & 1] is valid. An operation needs only the first two cache lines of

@@ -20,7 +20,7 @@ struct turn_gang {
 	bool is_due;
 };
 
-// Combines the facts of the parts into the facts of the job.
+// Computes what the arbiter must know about the job as a whole (`facts`) from what it knows about each of its devices.
 void turn_gang_read(struct turn_gang *gang, const struct turn_facts *parts, unsigned int count, uint64_t now,
 		    struct turn_facts *ret_facts);
 // Computes the gate for the job's device `index` from the gate of the whole job, which has at least two devices.

@@ -225,8 +225,8 @@ void turn_leave(struct turn_arbiter *arbiter, unsigned int vgpu, uint64_t now);
 // Changes the terms of a vGPU. Returns what turn_join() returns; on failure nothing changes.
 int turn_set(struct turn_arbiter *arbiter, unsigned int vgpu, const struct turn_terms *terms, uint64_t now);
 // Decides which gates are open. `facts` has TURN_VGPUS entries, indexed by vGPU; entries without an added vGPU are not
-// read. The run time grows with the square of their number. Call it after turn_join(), turn_leave() and turn_set(),
-// after a bell, and at `next_ns`.
+// read. The run time grows with the square of the number of vGPUs. Call it after turn_join(), turn_leave() and
+// turn_set(), when a process wakes the arbiter, and at `next_ns`.
 void turn_decide(struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now,
 		 struct turn_orders *ret_orders);
 void turn_read(const struct turn_arbiter *arbiter, unsigned int vgpu, struct turn_account *ret_account);

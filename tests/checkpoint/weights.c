@@ -55,7 +55,8 @@ static const char kernels[] = ".version 6.4\n.target sm_75\n.address_size 64\n"
 
 struct part {
 	CUdeviceptr memory;
-	// mask: 0 if the memory was never written.
+	// `mask`: word i of the memory was filled with a hash of i and of this number. It is 0 as long as nothing was
+	// written.
 	uint64_t words, mask;
 };
 

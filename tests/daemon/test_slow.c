@@ -27,7 +27,8 @@ static void remove_gate(const char *word, const char *what)
 	unlink(path);
 }
 
-// Waits until a thread of the daemon waits for `what`: the disk, users or groups.
+// Waits until a thread of the daemon is blocked in an operation that the test makes slow. `what`: "disk" (a write), or
+// "users" or "groups" (a lookup in the system's database).
 static void await_wait(const char *what)
 {
 	char path[400];

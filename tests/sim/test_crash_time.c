@@ -52,8 +52,8 @@ static void start_node(void)
 		region_time_release(observer, 0, channels[i]);
 }
 
-// Joins the region without counting steps, so that a test stops the process only between join_quietly() and
-// leave_quietly().
+// Joins the region. A test kills or stops this process at a certain step, and counts the steps. Those of joining and of
+// leave_quietly() do not count, so that it happens between the two.
 static struct region *join_quietly(void)
 {
 	int steps = steps_left;

@@ -53,7 +53,7 @@ struct process {
 	bool stopped, pending; // `pending`: an event came while the process was stopped
 	unsigned int launched; // number of kernels of the present request that were launched
 	uint64_t request_ns, total_launches;
-	double pace; // the host's relative pace in this request
+	double pace; // the host's time for each launch of the present request is multiplied by this random factor
 	// The state of src/turn/gate.h, where launches wait for a turn.
 	struct turn_process gate;
 	struct turn_wait wait;

@@ -304,7 +304,8 @@ TEST(launch_waits_for_the_window_at_most_for_the_patience)
 	CHECK_INT(turn_wait_look(&process, &waiting, SEC + 20 * MS).step, TURN_STEP_LAUNCH);
 }
 
-// Sleeps until the gate opens, or until the thread rings the arbiter's bell for the `rings`-th time. Returns the time.
+// Simulates a thread that waits at the gate from `now` on. Returns the time at which the gate opens, or at which the
+// thread wakes the arbiter (rings its bell) for the `rings`-th time.
 static uint64_t sleep_at_gate(uint64_t now, int rings)
 {
 	struct turn_action action;

@@ -29,7 +29,8 @@ uint64_t parking_estimate(const struct tenants *tenants);
 struct parking_wish {
 	unsigned drain_ms;
 	const char *limit; // the option that sets `drain_ms`, for messages
-	// for `suspend --deep`: the request to park stays set, also in processes of vGPUs that are not evictable
+	// For `suspend --deep`. Processes of vGPUs that are not evictable are asked to park, too. parking_release()
+	// does not withdraw the request, so that the processes also wait after the driver has taken them off the GPU.
 	bool is_deep;
 };
 // Asks the processes to park, and waits until they have. If there is too little host memory for a process, its memory
