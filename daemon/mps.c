@@ -30,6 +30,7 @@ enum {
 	START_MS = 5000,   // how long the control daemon may take until it listens
 	LOOK_MS = 10,	   // time between two checks whether the control daemon listens
 	LINGER_MS = 10000, // how long the control daemon runs after the last program has ended
+	ENTER_MS = 1000,   // how long a control daemon that listens is kept for the request that waited for it
 	// the pause before a control daemon is started again that ended unexpectedly; each further such end doubles it
 	PAUSE_MS = 1000,
 	PAUSE_MOST_MS = 60000, // the longest pause
@@ -253,6 +254,7 @@ static void delay_start(struct server *server, uint64_t now)
 	for (unsigned int i = 0; i < server->failures && pause < PAUSE_MOST_MS; i++)
 		pause *= 2;
 	server->failures++;
+	server->awaited_until_ns = 0; // requests are refused until the pause is over
 	server->next_start_ns = now + (pause < PAUSE_MOST_MS ? pause : PAUSE_MOST_MS) * 1000000;
 }
 
@@ -366,6 +368,7 @@ static void server_ended(struct node *node, struct source *source, uint32_t even
 	}
 	server->pid = 0;
 	server->listens = server->was_ended = false;
+	server->awaited_until_ns = 0; // a request that still needs the control daemon sets it again
 	node->must_retry = true;
 }
 
@@ -404,7 +407,7 @@ void mps_free_server(struct node *node, struct server *server)
 
 bool mps_retire_server(struct node *node, struct server *server)
 {
-	server->needed_ns = 0; // so that the control daemon is not started again
+	server->needed_ns = server->awaited_until_ns = 0; // so that the control daemon is not started again
 	end_server(server);
 	if (server->source.fd >= 0 || server->is_looked_up)
 		return false;
@@ -427,6 +430,8 @@ static void check_start(struct node *node, struct server *server, uint64_t now, 
 {
 	if (mps_is_listening(node, server)) {
 		server->listens = true;
+		if (server->awaited_until_ns)
+			server->awaited_until_ns = now + ENTER_MS * 1000000ull;
 		node->must_retry = true;
 	} else if (now - server->started_ns >= START_MS * 1000000ull) {
 		say("the MPS control daemon %d of %s does not listen within %d s: it is ended", (int)server->pid,
@@ -450,10 +455,27 @@ static void start_needed(struct node *node, struct server *server, uint64_t now,
 	deadline_lower(deadline, now + LOOK_MS * 1000000ull);
 }
 
+void mps_await_server(struct server *server, uint64_t now)
+{
+	server->awaited_until_ns = now + (START_MS + ENTER_MS) * 1000000ull;
+}
+
+// Forgets the request that waits for the control daemon if its time is over, so that other requests may end the
+// control daemon.
+static void check_awaited(struct node *node, struct server *server, uint64_t now, uint64_t *deadline)
+{
+	if (server->awaited_until_ns && now >= server->awaited_until_ns) {
+		server->awaited_until_ns = 0;
+		node->must_retry = true;
+	}
+	deadline_lower(deadline, server->awaited_until_ns);
+}
+
 static void check_server(struct node *node, struct server *server, uint64_t now, uint64_t *deadline)
 {
 	if (mps_has_clients(node, server))
 		server->needed_ns = now;
+	check_awaited(node, server, now, deadline);
 	bool is_needed = server->needed_ns && now < server->needed_ns + LINGER_MS * 1000000ull;
 	bool runs = server->source.fd >= 0;
 	if (runs && !is_needed)

@@ -108,21 +108,45 @@ json_t *mps_check(const struct node *node, const struct vgpu *vgpu)
 	return server && server->source.fd < 0 && now < server->next_start_ns ? refuse_ended(server, now) : NULL;
 }
 
+// Returns the record of a server that programs on the GPUs can use: one for exactly these GPUs, or one for more GPUs
+// that runs or is about to start. NULL: no such server exists.
+static struct server *find_suitable(const struct node *node, uint64_t devices, uid_t uid)
+{
+	struct server *server = mps_next_server(NULL, devices, uid);
+
+	if (!server || server->devices == devices)
+		return server;
+	if ((server->devices & devices) != devices)
+		return NULL;
+	bool runs = server->source.fd >= 0 && !server->was_ended;
+	bool starts = server->is_looked_up || server->awaited_until_ns;
+	return runs || starts || mps_has_clients(node, server) ? server : NULL;
+}
+
+// Returns whether another request waits for a server of some of the GPUs and of other GPUs. If two such requests ended
+// each other's servers, neither would get one. A request for a part of the GPUs can use the server of all of them.
+static bool others_wait(uint64_t devices, uid_t uid)
+{
+	const struct server *server = NULL;
+
+	while ((server = mps_next_server(server, devices, uid)))
+		if (server->awaited_until_ns && server->devices & ~devices)
+			return true;
+	return false;
+}
+
 // Returns the record of the server for the GPUs, and adds it if it does not exist. Returns NULL in two cases: a server
-// for other GPUs must end first (*ret_ready is false), or there is no memory (*ret_ready is true).
+// for other GPUs must end first, or start for another request (*ret_ready is false), or there is no memory (*ret_ready
+// is true).
 static struct server *provide_server(struct node *node, uint64_t devices, uid_t uid, bool *ret_ready)
 {
-	struct server *server = mps_next_server(NULL, devices, uid), *next;
+	struct server *server = find_suitable(node, devices, uid), *next;
 
-	*ret_ready = true;
-	for (; server; server = next) {
-		bool runs = server->source.fd >= 0 && !server->was_ended;
+	*ret_ready = server || !others_wait(devices, uid);
+	if (server || !*ret_ready)
+		return server;
+	for (server = mps_next_server(NULL, devices, uid); server; server = next) {
 		next = mps_next_server(server, devices, uid);
-		if (server->devices == devices)
-			return server;
-		if ((server->devices & devices) == devices &&
-		    (runs || server->is_looked_up || mps_has_clients(node, server)))
-			return server;
 		if (!mps_retire_server(node, server))
 			*ret_ready = false;
 	}
@@ -146,7 +170,14 @@ json_t *mps_enter(struct node *node, const struct vgpu *vgpu, bool *ret_ready)
 		return NULL;
 	if (!server)
 		return refuse("system", "no memory for the MPS control daemon of GPU %zu", vgpu->device);
-	server->needed_ns = vg_clock_monotonic_ns(); // mps_keep() then starts the control daemon
+	uint64_t now = vg_clock_monotonic_ns();
+	server->needed_ns = now; // mps_keep() then starts the control daemon
 	*ret_ready = server->listens && !server->was_ended;
+	if (*ret_ready && server->awaited_until_ns) {
+		server->awaited_until_ns = 0;
+		node->must_retry = true; // other requests may have waited for this one
+	}
+	if (!*ret_ready)
+		mps_await_server(server, now);
 	return NULL;
 }

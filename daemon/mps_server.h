@@ -15,10 +15,11 @@ struct server {
 	bool is_looked_up; // a thread is looking up the control daemon's user
 	bool is_adopted;   // an earlier daemon started the control daemon
 	uint64_t started_ns, needed_ns, next_start_ns;
-	unsigned int failures; // number of failures in a row
-	char title[96];	       // "GPU 0", or "GPUs 0, 1"
-	char directory[96];    // the control daemon's directory in the runtime directory
-	char pipe[PATH_MAX];   // the directory through which the control daemon's clients connect
+	uint64_t awaited_until_ns; // a request waits until the control daemon listens, at most until then; 0: none does
+	unsigned int failures;	   // number of failures in a row
+	char title[96];		   // "GPU 0", or "GPUs 0, 1"
+	char directory[96];	   // the control daemon's directory in the runtime directory
+	char pipe[PATH_MAX];	   // the directory through which the control daemon's clients connect
 };
 
 // Returns the record of the control daemon that serves the GPU; NULL: none was needed yet.
@@ -31,6 +32,8 @@ struct server *mps_add_server(const struct node *node, uint64_t devices, uid_t u
 // Ends a control daemon that has no clients, so that another control daemon can serve its GPUs. Returns false if it
 // still runs. Otherwise frees its record, and returns true.
 bool mps_retire_server(struct node *node, struct server *server);
+// Notes that a request waits until the control daemon listens. Requests for other GPUs then leave the server alone.
+void mps_await_server(struct server *server, uint64_t now);
 // Frees the record. Call it if the control daemon does not run, or shall continue to run when this daemon has ended.
 void mps_free_server(struct node *node, struct server *server);
 // Returns whether the control daemon listens. Its files belong to the user, so the daemon only checks that they exist.

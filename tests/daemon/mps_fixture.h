@@ -74,8 +74,9 @@ static inline void await_end(pid_t pid)
 	CHECK(!is_alive(pid));
 }
 
-// Starts a process of the user that enters a vGPU and waits. Returns its pid; `answer` gets the daemon's answer.
-static inline pid_t enter_as(uid_t uid, const char *fields, char answer[2000])
+// Starts a process of the user that enters a vGPU, writes the daemon's answer into a pipe, and waits. Returns its pid;
+// *ret_answer is the pipe.
+static inline pid_t start_entering(uid_t uid, const char *fields, int *ret_answer)
 {
 	int ready[2];
 
@@ -94,10 +95,26 @@ static inline pid_t enter_as(uid_t uid, const char *fields, char answer[2000])
 			pause();
 	}
 	close(ready[1]);
-	ssize_t length = read(ready[0], answer, 1999);
-	close(ready[0]);
+	*ret_answer = ready[0];
+	return child;
+}
+
+static inline void read_answer(int pipe_fd, char answer[2000])
+{
+	ssize_t length = read(pipe_fd, answer, 1999);
+
+	close(pipe_fd);
 	CHECK(length > 0);
 	answer[length] = '\0';
+}
+
+// Starts a process of the user that enters a vGPU and waits. Returns its pid; `answer` gets the daemon's answer.
+static inline pid_t enter_as(uid_t uid, const char *fields, char answer[2000])
+{
+	int pipe_fd;
+	pid_t child = start_entering(uid, fields, &pipe_fd);
+
+	read_answer(pipe_fd, answer);
 	return child;
 }
 

@@ -4,8 +4,9 @@
 
 #define JOB(name_) "'memory':1073741824,'mode':'mps','job':'" name_ "','job_gpus':2"
 
-// Starts a process that enters a vGPU on each of two GPUs, and waits. Returns its pid; `answers` get the answers.
-static pid_t enter_job(const char *name, char answers[2][2000])
+// Starts a process that enters a vGPU on each of two GPUs, and waits. `fields`, which may be empty, follow the request.
+// Returns its pid; the pipes get the answers.
+static pid_t start_job(const char *name, const char *fields, int ret_answers[2])
 {
 	int ready[2][2];
 
@@ -14,8 +15,9 @@ static pid_t enter_job(const char *name, char answers[2][2000])
 	pid_t child = fork();
 	for (int i = 0; child == 0 && i < 2; i++) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		json_t *reply = ask("{'op':'enter','name':'%s.%d','memory':%llu,'mode':'mps','job':'%s','job_gpus':2}",
-				    name, i, GIB, name);
+		json_t *reply =
+			ask("{'op':'enter','name':'%s.%d','memory':%llu,'mode':'mps','job':'%s','job_gpus':2%s}", name,
+			    i, GIB, name, fields);
 		char *text = json_dumps(reply, 0);
 		if (!text || write(ready[i][1], text, strlen(text)) < 0)
 			_exit(1);
@@ -25,12 +27,34 @@ static pid_t enter_job(const char *name, char answers[2][2000])
 		pause();
 	for (int i = 0; i < 2; i++) {
 		close(ready[i][1]);
-		ssize_t length = read(ready[i][0], answers[i], 1999);
-		close(ready[i][0]);
-		CHECK(length > 0);
-		answers[i][length] = '\0';
+		ret_answers[i] = ready[i][0];
 	}
 	return child;
+}
+
+// Does as start_job(), and waits for the answers.
+static pid_t enter_job(const char *name, char answers[2][2000])
+{
+	int pipes[2];
+	pid_t child = start_job(name, "", pipes);
+
+	read_answer(pipes[0], answers[0]);
+	read_answer(pipes[1], answers[1]);
+	return child;
+}
+
+// Waits until the control daemon that was started last has a directory with this name. Returns its pid.
+static pid_t await_control(const char *name)
+{
+	char line[1000] = "";
+	pid_t pid = 0;
+
+	for (int i = 0; i < 3000 && !strstr(line, name); i++) {
+		poll(NULL, 0, 10);
+		pid = last_control(line, sizeof line);
+	}
+	CHECK_CONTAINS(line, name);
+	return pid;
 }
 
 // Checks that the last control daemon serves both GPUs of the node, and that the answer names its directory.
@@ -93,6 +117,58 @@ TEST(job_waits_for_the_end_of_an_unused_server)
 	CHECK(!is_alive(first));
 	CHECK_INT(count_starts(), 2);
 	kill_tenant(job);
+}
+
+TEST(program_that_waits_for_a_server_joins_that_of_a_job)
+{
+	char answers[2][2000], single[2000];
+	int of_single, of_job[2];
+
+	set_up_mps_node();
+	create_file("slow");
+	start_daemon();
+	pid_t alone = start_entering(geteuid(), "'memory':1073741824,'mode':'mps','device':0", &of_single);
+	pid_t first = await_control("/mps/0-");
+	pid_t job = start_job("a", "", of_job); // comes while the first server does not listen yet
+	pid_t pid = await_control("/mps/0+1-");
+	CHECK(!is_alive(first));
+	unlink(beside_control("slow"));
+	read_answer(of_single, single);
+	read_answer(of_job[0], answers[0]);
+	read_answer(of_job[1], answers[1]);
+	CHECK_INT(check_server_of_both(single), pid);
+	CHECK_INT(check_server_of_both(answers[1]), pid);
+	CHECK_INT(count_starts(), 2);
+	kill_tenant(alone);
+	kill_tenant(job);
+}
+
+TEST(job_leaves_a_server_alone_that_another_job_waits_for)
+{
+	char answers[2][2000], other[2][2000];
+	int pipes[2], other_pipes[2];
+
+	set_up_mps_node();
+	set_world("gpu %llu\ngpu %llu\ngpu %llu\n", 8 * GIB, 8 * GIB, 8 * GIB);
+	create_file("slow");
+	start_daemon();
+	pid_t job = start_job("a", ",'device':[0,1]", pipes);
+	pid_t pid = await_control("/mps/0+1-");
+	pid_t second = start_job("b", ",'device':[1,2]", other_pipes);
+	read_answer(other_pipes[0], other[0]);
+	for (int i = 0; i < 50; i++) { // the second job's last request comes, and waits
+		CHECK(is_alive(pid));
+		poll(NULL, 0, 10);
+	}
+	unlink(beside_control("slow"));
+	read_answer(pipes[0], answers[0]);
+	read_answer(pipes[1], answers[1]);
+	CHECK_INT(check_server_of_both(answers[1]), pid);
+	read_answer(other_pipes[1], other[1]);
+	CHECK_CONTAINS(other[1], "use a server for GPUs 0, 1 only");
+	CHECK_INT(count_starts(), 1);
+	kill_tenant(job);
+	kill_tenant(second);
 }
 
 TEST(job_is_refused_beside_a_used_server_of_one_gpu)
