@@ -11,6 +11,7 @@
 #include "daemon/say.h"
 #include "daemon/state.h"
 #include "daemon/vgpu.h"
+#include "turn/gang.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,6 +25,14 @@ static void read_groups(struct vgpu *vgpu, const json_t *array)
 {
 	for (size_t i = 0; i < json_array_size(array) && i < VGPU_GROUPS; i++)
 		vgpu->owner_groups[vgpu->owner_group_count++] = (gid_t)json_integer_value(json_array_get(array, i));
+}
+
+// Returns how many GPUs the vGPU's job asked for, if the job still lacked some of them; otherwise 0.
+static unsigned int read_job_gpus(const json_t *state)
+{
+	json_int_t gpus = json_integer_value(json_object_get(state, "job_gpus"));
+
+	return json_object_get(state, "job") && gpus >= 2 && gpus <= TURN_PARTS ? (unsigned int)gpus : 0;
 }
 
 static bool read_vgpu(const struct node *node, const json_t *state, struct vgpu *ret_vgpu)
@@ -43,6 +52,7 @@ static bool read_vgpu(const struct node *node, const json_t *state, struct vgpu 
 		return false;
 	snprintf(vgpu.name, sizeof vgpu.name, "%s", name);
 	snprintf(vgpu.job, sizeof vgpu.job, "%s", job ? job : "");
+	vgpu.job_gpus = read_job_gpus(state);
 	vgpu.owner = (uid_t)json_integer_value(json_object_get(state, "owner"));
 	vgpu.group = json_is_integer(group) ? (gid_t)json_integer_value(group) : (gid_t)-1;
 	vgpu.created = json_number_value(json_object_get(state, "created"));

@@ -29,6 +29,8 @@ static json_t *write_vgpu(const struct node *node, const struct vgpu *vgpu)
 	options_write_eviction(state, vgpu);
 	if (*vgpu->job)
 		json_object_set_new(state, "job", json_string(vgpu->job));
+	if (vgpu->job_gpus) // the job still lacks GPUs
+		json_object_set_new(state, "job_gpus", json_integer(vgpu->job_gpus));
 	if (vgpu->owner_group_count)
 		json_object_set_new(state, "owner_groups", write_groups(vgpu));
 	if (vgpu->group != (gid_t)-1)

@@ -304,3 +304,25 @@ TEST(server_that_ended_without_a_daemon_is_started_for_the_job)
 	kill_tenant(job);
 	await_end(pid);
 }
+
+TEST(job_continues_if_the_daemon_is_replaced_between_its_requests)
+{
+	char wanted[700];
+
+	set_up_mps_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'enter','name':'a.0'," JOB("a") "}"));
+	kill_daemon();
+	start_daemon();
+	CHECK_REFUSED(ask("{'op':'enter','vgpu':'a.0'}"), "busy", "which has not entered all of its GPUs yet");
+	CHECK_INT(count_starts(), 0);
+	json_t *reply = ask("{'op':'enter','name':'a.1'," JOB("a") "}");
+	snprintf(wanted, sizeof wanted, "%s/mps/0+1-%u/pipe", runtime_dir, (unsigned int)getuid());
+	CHECK_STR(json_string_value(json_object_get(reply, "mps_pipe")), wanted);
+	json_decref(reply);
+	// The job is complete now, also for the next daemon.
+	kill_daemon();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'enter','vgpu':'a.0'}"));
+	CHECK_INT(count_starts(), 1);
+}
