@@ -29,7 +29,7 @@ static int create_vgpu(struct session *session, const struct arguments *argument
 	print_line("%s: %s%s%s", options->name, vg_size_format(memory, size), terms,
 		   options->evictable ? ", evictable" : "");
 	if (mode == VG_MODE_MPS)
-		print_line("mode mps: %s", MPS_COST("the GPU"));
+		print_line("mode mps: %s", MPS_COST);
 	vg_vgpu_list_free(list);
 	return EXIT_OK;
 }

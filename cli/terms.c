@@ -198,7 +198,7 @@ void print_terms(const struct vg_vgpu_info *vgpu)
 
 	print_line("%-11s%s", "share", terms_text(vgpu->share, vgpu->share_limit, vgpu->scheduling_class, text[0]));
 	if (vgpu->mode == VG_MODE_MPS)
-		print_line("%-11smps: %s", "mode", *vgpu->job ? MPS_COST("all GPUs of the job") : MPS_COST("the GPU"));
+		print_line("%-11smps: %s", "mode", MPS_COST);
 	else
 		print_line("%-11s%s", "mode", mode_text(vgpu->mode));
 	if (!turns->known)

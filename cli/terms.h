@@ -16,10 +16,10 @@ int read_terms(const struct arguments *arguments, const char *configured, struct
 // for example if the settings name a GPU that does not exist.
 int use_configured_modes(const struct arguments *arguments, struct session *session, struct vg_vgpu_options *options);
 const char *mode_text(enum vg_sharing_mode mode);
-// What the mode mps costs; `where_` tells where a fault ends programs.
-#define MPS_COST(where_)                                                                                             \
-	"a fault in one program ends all programs of this mode on " where_ "; no checkpoints; at most 48 processes " \
-	"on a GPU, of one user"
+// What the mode mps costs. The server of a program may have more GPUs than the program uses.
+#define MPS_COST                                                                                                   \
+	"a fault in one program ends all programs of this mode on all GPUs of its MPS server; no checkpoints; at " \
+	"most 48 processes on a GPU, of one user"
 
 // Returns a description of a compute share: "30 %", "at most 30 %, latency class", or "none".
 const char *terms_text(unsigned share, int share_limit, enum vg_scheduling_class class, char buffer[TERMS_TEXT]);

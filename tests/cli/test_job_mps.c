@@ -209,7 +209,9 @@ TEST(inspect_tells_what_a_fault_ends)
 	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "--name", "a", VIRGATE,
 			      "inspect", "a.0"),
 		  0);
-	CHECK_CONTAINS(result.out, "a fault in one program ends all programs of this mode on all GPUs of the job");
+	CHECK_CONTAINS(result.out,
+		       "a fault in one program ends all programs of this mode on all GPUs of its MPS server;");
 	CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "--mode", "mps", "--name", "c", VIRGATE, "inspect", "c"), 0);
-	CHECK_CONTAINS(result.out, "a fault in one program ends all programs of this mode on the GPU;");
+	CHECK_CONTAINS(result.out,
+		       "a fault in one program ends all programs of this mode on all GPUs of its MPS server;");
 }
