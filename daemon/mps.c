@@ -169,6 +169,19 @@ static int make_directories(const struct node *node, const struct server *server
 	return r;
 }
 
+// Removes the file `control` that a killed control daemon has left, so that the next one does not seem to listen before
+// it does. The directory belongs to the user, who may have replaced the file, so no symbolic link is followed.
+static int remove_stale_file(const struct node *node, const struct server *server)
+{
+	char path[PATH_MAX];
+
+	path_format(node, path, "%s/pipe", server->directory);
+	_cleanup_close_ int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	return unlinkat(fd, "control", 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
 static bool changes_user(const struct node *node)
 {
 	return node->system_wide && geteuid() == 0;
@@ -264,6 +277,8 @@ static int start_server(struct node *node, struct server *server, const struct i
 	const char *program = find_program();
 
 	int r = program ? make_directories(node, server) : -ENOENT;
+	if (r == 0)
+		r = remove_stale_file(node, server);
 	if (r < 0)
 		return r;
 	pid_t pid = fork_control(node, server, program, identity);

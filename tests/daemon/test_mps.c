@@ -249,6 +249,33 @@ TEST(control_daemon_that_does_not_listen_is_killed)
 	await_end(last_control(line, sizeof line));
 }
 
+TEST(file_of_a_killed_control_daemon_does_not_count_as_listening)
+{
+	char answer[2000], line[1000];
+	int pipe_fd;
+
+	set_up_mps_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps','device':0}", GIB));
+	pid_t launcher = enter_and_stay("'vgpu':'a'", answer);
+	CHECK_CONTAINS(answer, "mps_pipe");
+	create_file("slow"); // the next control daemon starts, but does not listen yet
+	pid_t first = last_control(line, sizeof line);
+	kill(first, SIGKILL);
+	await_end(first);
+	for (int i = 0; i < 3000 && count_starts() < 2; i++)
+		poll(NULL, 0, 10);
+	CHECK_INT(count_starts(), 2);
+	pid_t second = start_entering(geteuid(), "'vgpu':'a'", &pipe_fd);
+	struct pollfd answered = {.fd = pipe_fd, .events = POLLIN};
+	CHECK_INT(poll(&answered, 1, 500), 0);
+	unlink(beside_control("slow"));
+	read_answer(pipe_fd, answer);
+	CHECK_CONTAINS(answer, "mps_pipe");
+	kill_tenant(second);
+	kill_tenant(launcher);
+}
+
 TEST(next_daemon_takes_over_the_control_daemon)
 {
 	char answer[2000], line[1000];
