@@ -29,6 +29,7 @@
 enum {
 	START_MS = 5000,   // how long the control daemon may take until it listens
 	LOOK_MS = 10,	   // time between two checks whether the control daemon listens
+	END_MS = 5000,	   // how long the control daemon may take to end after SIGTERM
 	LINGER_MS = 10000, // how long the control daemon runs after the last program has ended
 	ENTER_MS = 1000,   // how long a control daemon that listens is kept for the request that waited for it
 	// the pause before a control daemon is started again that ended unexpectedly; each further such end doubles it
@@ -406,6 +407,7 @@ static void end_server(struct server *server)
 	if (server->source.fd < 0 || server->was_ended)
 		return;
 	server->was_ended = true;
+	server->kill_ns = vg_clock_monotonic_ns() + END_MS * 1000000ull;
 	send_signal(server, SIGTERM);
 }
 
@@ -457,6 +459,18 @@ static void check_start(struct node *node, struct server *server, uint64_t now, 
 	}
 }
 
+// Kills a control daemon that got SIGTERM, but does not end.
+static void check_end(struct server *server, uint64_t now, uint64_t *deadline)
+{
+	if (server->kill_ns && now >= server->kill_ns) {
+		say("the MPS control daemon %d of %s does not end within %d s: it is killed", (int)server->pid,
+		    server->title, END_MS / 1000);
+		send_signal(server, SIGKILL);
+		server->kill_ns = 0;
+	}
+	deadline_lower(deadline, server->kill_ns);
+}
+
 // Starts a control daemon that programs need, unless its user is still being looked up or its pause is not over.
 static void start_needed(struct node *node, struct server *server, uint64_t now, uint64_t *deadline)
 {
@@ -495,6 +509,8 @@ static void check_server(struct node *node, struct server *server, uint64_t now,
 	bool runs = server->source.fd >= 0;
 	if (runs && !is_needed)
 		end_server(server);
+	if (runs && server->was_ended)
+		check_end(server, now, deadline);
 	else if (runs && !server->listens)
 		check_start(node, server, now, deadline);
 	else if (!runs && is_needed)

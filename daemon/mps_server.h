@@ -15,6 +15,7 @@ struct server {
 	bool is_looked_up; // a thread is looking up the control daemon's user
 	bool is_adopted;   // an earlier daemon started the control daemon
 	uint64_t started_ns, needed_ns, next_start_ns;
+	uint64_t kill_ns; // when the control daemon gets SIGKILL if it ignores SIGTERM; 0: it got no SIGTERM, or both
 	uint64_t awaited_until_ns; // a request waits until the control daemon listens, at most until then; 0: none does
 	unsigned int failures;	   // number of failures in a row
 	char title[96];		   // "GPU 0", or "GPUs 0, 1"

@@ -119,6 +119,25 @@ TEST(job_waits_for_the_end_of_an_unused_server)
 	kill_tenant(job);
 }
 
+TEST(server_that_ignores_sigterm_is_killed)
+{
+	char answers[2][2000], single[2000], line[1000];
+
+	set_up_mps_node();
+	create_file("stubborn");
+	start_daemon();
+	pid_t alone = enter_and_stay("'memory':1073741824,'mode':'mps','device':0", single);
+	CHECK_CONTAINS(single, "/mps/0-");
+	pid_t first = last_control(line, sizeof line);
+	unlink(beside_control("stubborn"));
+	kill_tenant(alone);
+	pid_t job = enter_job("a", answers);
+	check_server_of_both(answers[1]);
+	CHECK(!is_alive(first));
+	CHECK_INT(count_starts(), 2);
+	kill_tenant(job);
+}
+
 TEST(program_that_waits_for_a_server_joins_that_of_a_job)
 {
 	char answers[2][2000], single[2000];
