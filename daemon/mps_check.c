@@ -4,6 +4,7 @@
 #include "daemon/answer.h"
 #include "daemon/job.h"
 #include "daemon/mps_server.h"
+#include "daemon/process.h"
 
 #include <string.h>
 
@@ -172,7 +173,8 @@ json_t *mps_enter(struct node *node, const struct vgpu *vgpu, bool *ret_ready)
 		return refuse("system", "no memory for the MPS control daemon of GPU %zu", vgpu->device);
 	uint64_t now = vg_clock_monotonic_ns();
 	server->needed_ns = now; // mps_keep() then starts the control daemon
-	*ret_ready = server->listens && !server->was_ended;
+	// the control daemon may have ended, although this daemon has not handled that yet
+	*ret_ready = server->listens && !server->was_ended && !process_has_ended(server->source.fd);
 	if (*ret_ready && server->awaited_until_ns) {
 		server->awaited_until_ns = 0;
 		node->must_retry = true; // other requests may have waited for this one

@@ -249,6 +249,37 @@ TEST(control_daemon_that_does_not_listen_is_killed)
 	await_end(last_control(line, sizeof line));
 }
 
+TEST(no_program_enters_a_server_that_has_just_ended)
+{
+	static const char request[] = "{\"op\":\"enter\",\"vgpu\":\"a\"}";
+	static struct vg_wire_message message;
+	char answer[2000], line[1000];
+	uint64_t start_time;
+
+	set_up_mps_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps','device':0}", GIB));
+	pid_t launcher = enter_and_stay("'vgpu':'a'", answer);
+	pid_t pid = last_control(line, sizeof line);
+	CHECK_INT(vg_process_start_time(pid, &start_time), 0);
+	int fd = vg_wire_connect(socket_path, 20000);
+	CHECK(fd >= 0);
+	CHECK_STR(mode_of("a"), "mps"); // the daemon has accepted the connection
+	// The stopped daemon gets the request first, and then the news that the control daemon has ended.
+	kill(daemon_pid, SIGSTOP);
+	CHECK_INT(waitpid(daemon_pid, NULL, WUNTRACED), daemon_pid);
+	CHECK_INT(vg_wire_send(fd, VG_WIRE_ADMIN, 0, request, strlen(request), NULL, 0), 0);
+	kill(pid, SIGKILL);
+	for (int i = 0; i < 3000 && !vg_process_is_dead(pid, start_time); i++)
+		poll(NULL, 0, 10);
+	CHECK(vg_process_is_dead(pid, start_time));
+	kill(daemon_pid, SIGCONT);
+	CHECK_INT(vg_wire_receive(fd, &message), 0);
+	CHECK_CONTAINS(message.text, "its MPS control daemon has ended 1 time in a row");
+	close(fd);
+	kill_tenant(launcher);
+}
+
 TEST(file_of_a_killed_control_daemon_does_not_count_as_listening)
 {
 	char answer[2000], line[1000];
