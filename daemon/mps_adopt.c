@@ -80,13 +80,41 @@ static void adopt_running(struct node *node)
 		closedir(directory);
 }
 
+// Returns whether programs of the vGPU use an MPS server. A job that lacks GPUs has no programs yet.
+static bool uses_server(const struct vgpu *vgpu)
+{
+	return vgpu->terms.is_mps && !vgpu->job_gpus && mps_count_programs(vgpu);
+}
+
+static uint64_t list_devices(const struct node *node, const struct vgpu *vgpu)
+{
+	return UINT64_C(1) << vgpu->device | job_list_devices(node, vgpu);
+}
+
+// Returns the GPUs whose programs of the user may be clients of one server with those on `devices`: those of the vGPUs
+// and jobs with programs that share a GPU with them, and so on. The order of the vGPUs does not matter.
+static uint64_t join_devices(const struct node *node, uint64_t devices, uid_t uid)
+{
+	uint64_t before;
+
+	do {
+		before = devices;
+		for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+			if (uses_server(vgpu) && vgpu->owner == uid && list_devices(node, vgpu) & devices)
+				devices |= list_devices(node, vgpu);
+	} while (devices != before);
+	return devices;
+}
+
 void mps_adopt(struct node *node)
 {
 	adopt_running(node);
 	// If a control daemon has ended meanwhile, the programs of its vGPUs need another one.
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
-		uint64_t devices = UINT64_C(1) << vgpu->device | job_list_devices(node, vgpu);
-		if (vgpu->terms.is_mps && mps_count_programs(vgpu) && !mps_next_server(NULL, devices, vgpu->owner))
+		if (!uses_server(vgpu))
+			continue;
+		uint64_t devices = join_devices(node, list_devices(node, vgpu), vgpu->owner);
+		if (!mps_next_server(NULL, devices, vgpu->owner))
 			mps_add_server(node, devices, vgpu->owner);
 	}
 }

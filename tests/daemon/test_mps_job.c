@@ -324,6 +324,32 @@ TEST(server_that_ended_without_a_daemon_is_started_for_the_job)
 	await_end(pid);
 }
 
+TEST(next_daemon_starts_one_server_for_a_job_and_a_program_beside_it)
+{
+	char answers[2][2000], single[2000];
+
+	set_up_mps_node();
+	start_daemon();
+	pid_t first = enter_job("a", answers);
+	pid_t beside = enter_and_stay("'memory':1073741824,'mode':'mps','device':1", single);
+	pid_t second = enter_job("b", answers); // so that the next daemon knows the program before a job
+	pid_t pid = check_server_of_both(answers[1]);
+	kill_tenant(first);
+	kill_daemon();
+	kill(pid, SIGKILL);
+	await_end(pid);
+	start_daemon();
+	for (int i = 0; i < 3000 && count_starts() < 2; i++)
+		poll(NULL, 0, 10);
+	await_control("/mps/0+1-");
+	pid_t other = enter_and_stay("'memory':1073741824,'mode':'mps','device':0", single);
+	CHECK(check_server_of_both(single) != pid);
+	CHECK_INT(count_starts(), 2);
+	kill_tenant(other);
+	kill_tenant(beside);
+	kill_tenant(second);
+}
+
 TEST(job_continues_if_the_daemon_is_replaced_between_its_requests)
 {
 	char wanted[700];
