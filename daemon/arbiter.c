@@ -26,9 +26,10 @@ static void set_trace(struct arbiter *arbiter, bool wanted)
 	if (wanted == (arbiter->log != NULL))
 		return;
 	phase_log_destroy(arbiter->log);
-	arbiter->log = wanted ? phase_log_create() : NULL;
+	arbiter->log = wanted ? phase_log_create((unsigned int)__builtin_popcountll(arbiter->devices)) : NULL;
 	for (unsigned int i = 0; i < arbiter->most; i++)
-		arbiter->seats[i].present.begin_ns = 0;
+		for (unsigned int j = 0; j < arbiter->seats[i].part_count; j++)
+			arbiter->seats[i].parts[j].present.begin_ns = 0;
 	turn_count_all(arbiter->turn, wanted);
 }
 
@@ -110,9 +111,6 @@ static struct seat *take_seat(struct arbiter *arbiter, const struct vgpu *vgpu)
 		arbiter->most = number + 1;
 	seat = &arbiter->seats[number];
 	*seat = (struct seat){.terms = vgpu->terms, .joined_ns = now};
-	// The vGPUs of a job have their turns together, so the phases of the first one are recorded for all.
-	seat->present = (struct phase_record){.owner = vgpu->owner, .group = vgpu->group, .device = vgpu->device};
-	memcpy(seat->present.vgpu, vgpu->name, sizeof seat->present.vgpu);
 	return seat;
 }
 
@@ -125,7 +123,10 @@ static bool add_part(struct arbiter *arbiter, struct seat *seat, struct vgpu *vg
 	if (!parts)
 		return false;
 	seat->gang = (struct turn_gang){0};
-	parts[seat->part_count++] = (struct part){.vgpu = vgpu, .ledger = vgpu->ledger};
+	struct part *part = &parts[seat->part_count++];
+	*part = (struct part){.vgpu = vgpu, .ledger = vgpu->ledger};
+	part->present = (struct phase_record){.owner = vgpu->owner, .group = vgpu->group, .device = vgpu->device};
+	memcpy(part->present.vgpu, vgpu->name, sizeof part->present.vgpu);
 	seat->parts = parts;
 	arbiter->part_count++;
 	vgpu->arbiter = arbiter;
@@ -182,7 +183,7 @@ void arbiter_forget(struct vgpu *vgpu)
 		return;
 	pthread_mutex_lock(&arbiter->lock);
 	struct seat *seat = &arbiter->seats[vgpu->seat];
-	if (arbiter->log && seat->part_count == 1)
+	if (arbiter->log)
 		arbiter_thread_follow_phase(arbiter, vgpu->seat, arbiter_now(), true);
 	*find_part(vgpu) = seat->parts[--seat->part_count];
 	arbiter->part_count--;

@@ -17,6 +17,9 @@ struct part {
 	// the last value read from the futex (in the ledger) by which the vGPU's processes wake the arbiter's thread
 	uint32_t bell;
 	struct turn_facts facts;
+	// While phases are recorded: the phase that is not over yet. Its `charged_ns` and `launches` are the sums at
+	// the beginning of the phase; log_phase() computes the differences.
+	struct phase_record present;
 };
 
 // What takes turns as a whole: one vGPU, or all vGPUs of a job, which have their turns together.
@@ -27,9 +30,6 @@ struct seat {
 	struct turn_terms terms;
 	uint64_t joined_ns;
 	uint64_t charged[ARBITER_HISTORY]; // the GPU time charged to the vGPU until the end of each of the last seconds
-	// While phases are recorded: the phase that is not over yet. Its `charged_ns` and `launches` are the sums at
-	// the beginning of the phase; log_phase() computes the differences.
-	struct phase_record present;
 };
 
 struct arbiter {
@@ -59,10 +59,10 @@ struct arbiter {
 // Runs as the thread of an arbiter: decides again and again which vGPU has the turn, until `ending` is set. `data` is
 // the struct arbiter.
 void *arbiter_thread_run(void *data);
-// Checks whether a vGPU is in a new phase. If it is, or if `cuts` is true, adds the phase up to now to the log. The
-// caller holds the lock.
+// Checks whether a seat is in a new phase. If it is, or if `cuts` is true, adds the phase up to now to the log, with a
+// record for each vGPU of the seat. The caller holds the lock.
 void arbiter_thread_follow_phase(struct arbiter *arbiter, unsigned int index, uint64_t now, bool cuts);
-// Calls arbiter_thread_follow_phase() for all vGPUs. Does nothing while no phases are recorded.
+// Calls arbiter_thread_follow_phase() for all seats. Does nothing while no phases are recorded.
 void arbiter_thread_follow_phases(struct arbiter *arbiter, uint64_t now, bool cuts);
 // Wakes the threads that wait at the gates of a vGPU.
 void arbiter_thread_wake_gates(struct turn_page *page);

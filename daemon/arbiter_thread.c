@@ -151,21 +151,30 @@ static void log_phase(struct arbiter *arbiter, const struct phase_record *presen
 		phase_log_add(arbiter->log, &record);
 }
 
-void arbiter_thread_follow_phase(struct arbiter *arbiter, unsigned int index, uint64_t now, bool cuts)
+// Does the work of arbiter_thread_follow_phase() for one vGPU of a seat. A job is charged as a whole, so all its vGPUs
+// have the same charges. Launches are counted on each device.
+static void follow_part(struct arbiter *arbiter, unsigned int index, struct part *part, uint64_t now, bool cuts)
 {
-	struct seat *seat = &arbiter->seats[index];
-	struct phase_record next = seat->present;
+	struct phase_record next = part->present;
 	struct turn_account account;
 
 	next.phase = turn_read_phase(arbiter->turn, index, &next.turn);
-	if (!cuts && next.phase == seat->present.phase && next.turn == seat->present.turn)
+	if (!cuts && next.phase == part->present.phase && next.turn == part->present.turn)
 		return;
 	turn_read(arbiter->turn, index, &account);
 	next.begin_ns = now;
 	next.charged_ns = account.charged_ns;
-	next.launches = arbiter->facts[index].launches;
-	log_phase(arbiter, &seat->present, &next);
-	seat->present = next;
+	next.launches = part->facts.launches;
+	log_phase(arbiter, &part->present, &next);
+	part->present = next;
+}
+
+void arbiter_thread_follow_phase(struct arbiter *arbiter, unsigned int index, uint64_t now, bool cuts)
+{
+	struct seat *seat = &arbiter->seats[index];
+
+	for (unsigned int i = 0; i < seat->part_count; i++)
+		follow_part(arbiter, index, &seat->parts[i], now, cuts);
 }
 
 void arbiter_thread_follow_phases(struct arbiter *arbiter, uint64_t now, bool cuts)

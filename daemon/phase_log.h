@@ -1,9 +1,8 @@
-// Keeps the newest PHASE_RECORDS phases (turn/turn.h) of the vGPUs of one arbiter, for a trace. The caller holds the
-// arbiter's lock.
+// Keeps the newest phases (turn/turn.h) of the vGPUs of one arbiter, for a trace. The caller holds the arbiter's lock.
 #pragma once
 #include "daemon/node.h"
 
-enum { PHASE_RECORDS = 2048 };
+enum { PHASE_RECORDS = 2048 }; // for each device of the arbiter
 
 // One phase of a vGPU, or a part of one: the client of a trace joins adjacent parts of the same phase and turn. Times
 // are those of arbiter_now().
@@ -26,8 +25,8 @@ struct phase_range {
 };
 
 struct phase_log;
-// Returns NULL if there is no memory.
-struct phase_log *phase_log_create(void);
+// Creates a log with room for PHASE_RECORDS records of each device. Returns NULL if there is no memory.
+struct phase_log *phase_log_create(unsigned int devices);
 void phase_log_destroy(struct phase_log *log);
 // Adds the record with the next free number. Any thread.
 void phase_log_add(struct phase_log *log, const struct phase_record *record);

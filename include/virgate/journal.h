@@ -111,7 +111,7 @@ VG_PUBLIC enum vg_status vg_history_list(struct vg_node *node, const struct vg_h
 VG_PUBLIC void vg_history_list_free(struct vg_history_list *list);
 
 /* What a vGPU did on its GPU for some time, or for a part of that time. A reader joins adjacent parts of the same phase
- * and turn. */
+ * and turn. The vGPUs of a job have their turns at the same time, each on its own GPU. */
 struct vg_phase {
 	const char *vgpu;
 	int device;
@@ -122,7 +122,7 @@ struct vg_phase {
 	const char *phase;
 	uint64_t turn;		   /* the number of the vGPU's last turn */
 	uint64_t begin_ns, end_ns; /* by CLOCK_MONOTONIC of the daemon's machine */
-	uint64_t charged_ns;	   /* the GPU time that the vGPU was charged */
+	uint64_t charged_ns;	   /* the GPU time that the vGPU, or its whole job, was charged */
 	uint64_t launches;	   /* VG_HISTORY_UNKNOWN: not shown */
 };
 

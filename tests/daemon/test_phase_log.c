@@ -22,7 +22,7 @@ static size_t read_range(const struct phase_log *log, uint64_t after, uint64_t l
 
 TEST(numbers_are_shared_by_all_logs)
 {
-	struct phase_log *one = phase_log_create(), *other = phase_log_create();
+	struct phase_log *one = phase_log_create(1), *other = phase_log_create(1);
 	uint64_t before = phase_log_newest();
 	bool lost;
 
@@ -41,9 +41,24 @@ TEST(numbers_are_shared_by_all_logs)
 	phase_log_destroy(NULL);
 }
 
+TEST(a_log_has_room_for_each_device)
+{
+	struct phase_log *log = phase_log_create(2);
+	uint64_t before = phase_log_newest();
+	bool lost;
+
+	add(log, 2 * PHASE_RECORDS);
+	CHECK_INT(read_range(log, before, ALL, &lost), 2 * PHASE_RECORDS);
+	CHECK(!lost);
+	add(log, 1);
+	read_range(log, before, ALL, &lost);
+	CHECK(lost);
+	phase_log_destroy(log);
+}
+
 TEST(a_full_log_has_the_newest_records)
 {
-	struct phase_log *log = phase_log_create();
+	struct phase_log *log = phase_log_create(1);
 	uint64_t before = phase_log_newest();
 	bool lost;
 

@@ -13,7 +13,7 @@ import sys
 sys.dont_write_bytecode = True
 import browser as browsers  # noqa: E402
 from node import Skipped, run_tests, wait_for  # noqa: E402
-from test_page import contend  # noqa: E402
+from test_page import contend, contend_with_job  # noqa: E402
 
 TOKEN = "a-token-of-the-test-0123456789"
 FIRST_VIEW_MOST = 300 << 10
@@ -338,6 +338,16 @@ def test_single_turns(node):
         assert not asked_for_turns(browser), "a page asks for turns that it does not show"
         browser.run(OPEN_TURNS)
         browser.wait(f"{state} !== '' && {BOTH_TURNS}", "the turns are followed again")
+
+
+def test_single_turns_of_a_job(node):
+    with page(node, prepare=contend_with_job) as browser:
+        browser.run(OPEN_TURNS)
+        browser.wait("""[...document.querySelectorAll('#turns-table tbody tr')]
+            .filter(row => row.cells[2].innerText > 5).map(row => row.cells[0].innerText)
+            .join() === 'job.0,job.1,small'""",
+                     "turns of the job on both GPUs")
+        browser.wait("document.querySelector('#turns-state').innerText === ''", "no note about a GPU without turns")
 
 
 def test_single_turns_with_the_token_and_a_daemon_that_ends(node):

@@ -71,6 +71,18 @@ def contend(node):
     return programs
 
 
+def contend_with_job(node):
+    """Starts a program in the vGPU `small` on GPU 0, and one in the job `job` on both GPUs."""
+    node.environment["VIRGATE_SIM"] += ",slice=2150us,sms=2"
+    node.environment["VIRGATE_SIM_COST"] = "device=512M"
+    node.virgate("create", "small", "--memory", "512M", "--share", "50", "--device", "0")
+    job = ("--gpus", "2", "--memory", "512M", "--share", "50", "--name", "job")
+    for words in (("--vgpu", "small"), job):
+        program = node.start(f"{node.build}/cli/virgate", "run", *words, f"{node.build}/tests/exporter/trace_load",
+                             "1000", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert program.stdout.readline() == "ready\n"
+
+
 def moved_on(node):
     """Returns whether both vGPUs had turns since the last call."""
     turns = {one["name"]: one["turns"]["turns"] for one in json.loads(node.virgate("ps", "--json"))["vgpus"]
@@ -245,6 +257,24 @@ def test_two_vgpus_alternate(node):
     waits = {one["vgpu"] for one in phases if one["phase"] == "waits"}
     assert waits == {"small", "large"} and not any(one["device"] for one in phases), waits
     follow_turns(where, lambda found: any(one["launches"] for one in found), TOKEN)
+
+
+def test_a_job_has_its_turns_on_all_its_gpus(node):
+    contend_with_job(node)
+    where = start(node)
+
+    def spans(phases, vgpu, end_ns):
+        return {(one["phase"], one["turn"], one["begin_ns"], one["end_ns"]) for one in phases
+                if one["vgpu"] == vgpu and one["end_ns"] < end_ns}
+
+    phases = follow_turns(where, lambda found: changes(found) >= 10 and {"job.0", "job.1"} <= {
+        one["vgpu"] for one in found if one["phase"] == "holds" and one["launches"]}, TOKEN)
+    places = {(one["vgpu"], one["device"]) for one in phases}
+    listed = {(one["name"], one["device"]) for one in json.loads(node.virgate("ps", "--json"))["vgpus"]}
+    assert places == listed and {device for name, device in places if name != "small"} == {0, 1}, (places, listed)
+    end_ns = max(one["end_ns"] for one in phases)  # the last record of one of the GPUs may not be there yet
+    first, second = spans(phases, "job.0", end_ns), spans(phases, "job.1", end_ns)
+    assert first == second and sum(phase == "holds" for phase, *_ in second) >= 5, first ^ second
 
 
 def test_other_users_see_turns_without_launches(node):

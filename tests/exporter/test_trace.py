@@ -174,6 +174,27 @@ def test_two_vgpus_take_turns(node):
         finish(program)
 
 
+def test_a_job_has_its_turns_on_all_its_gpus(node):
+    prepare(node, device="512M")
+    node.virgate("create", "small", "--memory", "512M", "--share", "50", "--device", "0")
+    programs = [begin(node, "small")]
+    programs.append(node.start(f"{node.build}/cli/virgate", "run", "--gpus", "2", "--memory", "512M",
+                               "--share", "50", "--name", "job", f"{node.build}/tests/exporter/trace_load", "1000",
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+    assert programs[-1].stdout.readline() == "ready\n"
+    wait_for(lambda: all(turns(node, vgpu)["waited"] > .2 for vgpu in ("small", "job.0")), "turns")
+    trace, _ = record(node, "--seconds", "3")
+    shown = {event["name"].split(":")[0] for event in trace.slices("GPU 1", "who has the GPU")}
+    places = {one["device"]: one["name"] for one in json.loads(node.virgate("ps", "--json"))["vgpus"]
+              if one["name"] != "small"}
+    assert set(places) == {0, 1} and shown == {places[1]}, (places, shown)
+    for thread, vgpu in (("GPU 0", places[0]), ("GPU 1", places[1])):
+        held = [event for event in trace.slices(thread, "who has the GPU") if event["name"] == vgpu]
+        assert sum(event["args"]["phase"] == "holds" for event in held) > 5, held
+    for program in programs:
+        finish(program)
+
+
 def start_trace(node, seconds, path=None):
     return node.start(f"{node.build}/cli/virgate", "trace", "--seconds", str(seconds), "-o",
                       path or f"{node.directory}/trace.json", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
