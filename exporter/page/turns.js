@@ -28,13 +28,22 @@ function addPart(part) {
 	blocks.push(last.get(vgpu));
 }
 
+// Forgets all blocks, so that the next answer has all parts that the exporter keeps.
+function beginAgain() {
+	blocks = [];
+	last.clear();
+	next = 0;
+	lostAt = -Infinity;
+}
+
 function addAnswer(answer) {
-	if (answer.now_ns / 1e6 < now) // the machine was started again
-		blocks = [];
+	const isNew = answer.since_ns / 1e6 !== begun;
+	if (isNew) // another recording: no part of it is missing
+		beginAgain();
 	now = answer.now_ns / 1e6;
 	begun = answer.since_ns / 1e6;
 	next = answer.next;
-	lostAt = answer.lost ? now : lostAt;
+	lostAt = answer.lost && !isNew ? now : lostAt;
 	answer.phases.forEach(addPart);
 }
 
@@ -102,7 +111,7 @@ function describeState() {
 	if (idle.length)
 		parts.push(`No turns on GPU ${idle.join(", ")}: programs take turns where vGPUs with shares have work.`);
 	if (lostAt > now - KEPT_MS)
-		parts.push("Some turns are missing: there were too many.");
+		parts.push("Some turns of the last seconds are missing.");
 	return parts.join(" ");
 }
 
@@ -228,12 +237,14 @@ export async function followTurns(load, isStill) {
 	if (isFollowing)
 		return;
 	isFollowing = true;
-	blocks = [];
-	next = 0;
-	lostAt = -Infinity;
+	let wasStill = true;
 	while (details.open) {
 		try {
-			if (!isStill())
+			const isStillNow = isStill();
+			if (wasStill && !isStillNow)
+				beginAgain();
+			wasStill = isStillNow;
+			if (!isStillNow)
 				await update(load);
 		} catch (error) {
 			showState(`No turns: ${error.message}`);

@@ -393,6 +393,39 @@ def test_single_turns_without_the_plotting_library(node):
         assert browser.run("return document.querySelector('#turns-chart').hidden")
 
 
+MISSING = "document.querySelector('#turns-state').innerText.includes('missing')"
+
+
+def test_turns_after_a_pause_are_not_missing(node):
+    with page(node) as browser:
+        browser.run("""
+            const load = window.fetch;
+            let now = 5e9;
+            Object.assign(window, {asked: [], since: 0, loses: false, losesNext: false});
+            window.fetch = async (url, options) => {
+                if (new URL(url).pathname !== '/api/turns')
+                    return load(url, options);
+                const after = Number(new URL(url).searchParams.get('after')), lost = after > 0 && (loses || losesNext);
+                asked.push(after);
+                losesNext = false;
+                loses &&= after > 0;
+                now += 1e9;
+                return Response.json({since_ns: since, now_ns: now, next: after + 7, more: false, lost, phases: []});
+            };""" + OPEN_TURNS)
+        browser.wait("asked.length >= 2 && asked[0] === 0 && asked[1] === 7", "the first answers")
+        browser.run("document.querySelector('#pause').click(); asked = []; loses = true;")
+        browser.run("return new Promise(resolve => setTimeout(resolve, 2500))")  # the page sees that it is paused
+        assert not browser.run("return asked")
+        browser.run("document.querySelector('#pause').click()")
+        browser.wait("asked.length >= 2", "answers after the pause")
+        assert browser.run("return asked.slice(0, 2)") == [0, 7] and not browser.run(f"return {MISSING}")
+        browser.run("asked = []; since = 1e9; losesNext = true;")
+        browser.wait("asked.length >= 2", "answers of another recording")
+        assert not browser.run(f"return {MISSING}")
+        browser.run("losesNext = true")
+        browser.wait(MISSING, "the note about a gap in one recording")
+
+
 def test_many_turns_and_hostile_names_are_bounded(node):
     with page(node) as browser:
         browser.run("""
@@ -410,7 +443,8 @@ def test_many_turns_and_hostile_names_are_bounded(node):
         table = browser.run("return document.querySelector('#turns-table').innerText")
         turns_shown = sum(map(int, re.findall(r"^(?:<img|train).*?\t\d\t(\d+)\t", table, re.M)))
         assert "<img src=x" in table and 10000 < turns_shown <= 20000, table
-        assert "Some turns are missing" in browser.run("return document.querySelector('#turns-state').innerText")
+        state = browser.run("return document.querySelector('#turns-state').innerText")
+        assert "Some turns of the last seconds are missing." in state, state
         assert browser.run("return window.isBad === undefined")
         assert not browser.run("return document.querySelector('#turns img')")
         assert not browser.log("browser"), "the browser complains"
