@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-static uint32_t forks;		// number of forks from the first process to this one
+static uint32_t forks;		// 0 in the process that loaded the library, 1 in its children, 2 in their children, …
 static struct vg_lock renewing; // locked while a thread resets a mutex that the parent process may have left locked
 
 // Runs in the child, where only the thread that called fork() exists.

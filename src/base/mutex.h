@@ -8,7 +8,7 @@
 
 struct vg_mutex {
 	struct vg_lock lock;
-	uint32_t forks; // number of forks of the process that last locked the mutex
+	uint32_t forks; // value of `forks` (mutex.c) in the process that last locked the mutex; 0 at first
 	bool orphaned;	// another thread had the mutex locked at the fork
 };
 

@@ -11,7 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#ifndef __clang__ // gcc warns of a pointer to memory that may not be written yet, in pthread_setspecific()
+// gcc warns that `value` of pthread_setspecific() may point to uninitialized memory, which this function does not read.
+#ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 

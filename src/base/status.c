@@ -80,7 +80,8 @@ const struct vg_error *vg_last_error(void)
 	return &last.error;
 }
 
-// The largest accepted options size; a larger value means that the program did not initialize the size.
+// How many bytes larger than this library's structure the program's options may be, because a later version has more
+// fields. A larger size means that the program did not initialize the size.
 enum { MOST_UNKNOWN = 4096 };
 
 enum vg_status vg_options_copy(void *copy, size_t size, const void *options)

@@ -1,4 +1,4 @@
-// Sets the calling thread's last error, for the directories of the library. Any thread.
+// Sets the last error of the calling thread, which the program reads with vg_last_error(). Any thread.
 #pragma once
 #include <stddef.h>
 
