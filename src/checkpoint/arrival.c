@@ -17,7 +17,7 @@ struct arrival {
 	bool keep;
 	struct frames frames;
 	struct stream_header header;
-	struct image_draft store; // draft with the packs that are received before the image
+	struct image_draft store; // temporary directory with the packs that arrive before the image
 	struct packs packs;
 	struct prefill prefill;
 	bool stands;				    // true: the complete image is in the directory options.dir
@@ -187,7 +187,8 @@ enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_resto
 	for (int i = 0; i < VG_CHECKPOINT_PHASES; i++)
 		arrival.result.seconds[i] += arrival.coming.seconds[i];
 	send_outcome(&arrival, status);
-	// After a failure here the sender keeps the processes, so remove the image.
+	// Remove the image unless the caller keeps it. After a failure, also remove it if the sender waits for answers,
+	// because then the sender keeps or restores the processes.
 	if (arrival.stands && (!arrival.keep || (status && arrival.header.answers)))
 		image_remove(arrival.options.dir);
 	prefill_finish(&arrival.prefill);

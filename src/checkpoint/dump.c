@@ -193,8 +193,8 @@ static enum vg_status check_disk(const struct dump *dump)
 	return fit_disk(dump->draft.directory, need, dump->options.compression, &memory);
 }
 
-// Parks device memory, and opens the gates meanwhile. Otherwise a process could wait at its gate for a turn, while work
-// on the GPU waits for the launch that the gate delays. lock_tree() opens the gates for the same reason.
+// Parks device memory, and opens the gates meanwhile. Parking waits until work on the GPU has ended. That work may wait
+// for a launch that a closed gate would delay. lock_tree() opens the gates for the same reason.
 static enum vg_status park_memory(struct dump *dump)
 {
 	unsigned timeout_ms = dump_timeout(&dump->options);
@@ -349,7 +349,8 @@ static enum vg_status continue_processes(struct dump *dump)
 			tree_free(&now);
 		}
 	enum vg_status status = gpu_roll_back(&dump->tree);
-	// Release only after gpu_roll_back(): earlier, the pagers would wait for the driver.
+	// Let the pagers continue only after gpu_roll_back() has unlocked the processes: before, the driver blocks the
+	// pagers' calls.
 	parking_release(&dump->evicted);
 	return status;
 }

@@ -7,7 +7,8 @@ struct capture;
 // Starts to listen for CRIU on a socket in `directory`, see streamer.h. SYSTEM, NO_MEMORY.
 enum vg_status capture_begin(struct image_draft *draft, unsigned tree, const char *directory,
 			     struct capture **ret_capture);
-// Adds a file that CRIU has already written to the image. Reads it from the descriptor to its end.
+// Copies a file into the image that CRIU has written to its directory, and has not sent through the socket. Starts a
+// thread, which reads the descriptor to the end of the file.
 void capture_file(struct capture *capture, const char *name, int consume_fd);
 // Ends the capture after CRIU has exited: adds the received files to the draft, and frees `capture`. SYSTEM (a write
 // failed), NO_MEMORY.

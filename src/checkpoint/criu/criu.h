@@ -30,12 +30,14 @@ struct criu_work {
 	bool stream;	       // pass the files through a socket in `directory`, see streamer.h
 	bool shell_job, tcp_established, file_locks;
 	bool terminal; // CRIU uses the terminal of this process, see tool_run()
-	// New paths of files, for a restore with `stream`. CRIU does not compare the modes of these files.
+	// New paths of files, for a restore with `stream`. CRIU does not check whether these files still have the modes
+	// that they had at the dump.
 	const struct criu_move *moves;
 	size_t move_count;
 	const int *keep; // descriptors that stay open in CRIU
 	size_t keep_count;
-	// Called while CRIU runs, as in tool_run(); NULL for a dump, during which CRIU must not be killed.
+	// Called about ten times a second while CRIU runs. Returns false to kill CRIU. For a dump it must always return
+	// true, because CRIU would leave its code in the processes. May be NULL.
 	bool (*tick)(void *user);
 	void *user;
 };

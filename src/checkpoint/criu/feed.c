@@ -146,8 +146,8 @@ static void count_progress(const struct lane *lane, size_t index)
 		*lane->progress += image_chunk_length(lane->file, index);
 }
 
-// Gives one chunk to CRIU. Returns 0, or -EPIPE if CRIU has closed the pipe. *ret_status: the failure if the chunk
-// could not be read.
+// Gives one chunk to CRIU. Returns 0 or -EPIPE (CRIU has closed the pipe) without setting *ret_status. If the chunk
+// cannot be read or written, returns another number, and sets *ret_status to VG_INTEGRITY or VG_SYSTEM.
 static int give_one(struct lane *lane, struct slot *slot, enum vg_status *ret_status)
 {
 	int r = wait_for_slot(lane, slot);
@@ -220,8 +220,8 @@ enum vg_status feed_file(struct feed *feed, const struct image_file *file, const
 
 	pthread_mutex_init(&lane.lock, NULL);
 	pthread_cond_init(&lane.changed, NULL);
-	// After a chunk was written, its pages may still be in the pipe. So reuse its buffer only after so many further
-	// bytes were written that the whole pipe contains later chunks.
+	// The pipe refers to the pages of the buffers, so a buffer must not be reused while its chunk is in the pipe.
+	// `behind` is the largest number of buffers whose pages can be in the pipe.
 	lane.behind = 1 + (enlarge_pipe(output) + file->chunk_bytes - 1) / file->chunk_bytes;
 	lane.ahead = AHEAD_BYTES / file->chunk_bytes;
 	size_t slots = feed->worker_count + 1 + lane.behind;

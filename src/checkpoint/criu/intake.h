@@ -1,5 +1,6 @@
-// Writes the pages of processes that CRIU sends into files. Worker threads take one chunk at a time: they find zero
-// pages, compress, compute the checksum and write. All files of a capture use the same workers.
+// Receives the memory pages of processes from CRIU, and writes them into files of the image. Worker threads take one
+// chunk at a time: they find zero pages, compress the others, compute the checksum and write. All files of a capture
+// use the same workers.
 #pragma once
 #include "checkpoint/image/files.h"
 #include "checkpoint/image/image.h"

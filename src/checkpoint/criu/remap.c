@@ -24,7 +24,8 @@ static bool is_remap(const char *leaf)
 
 // ---- find names ----------------------------------------------------------------------------------------
 
-// Opens the nearest ancestor directory of `path` that still exists, where CRIU makes the link.
+// Opens the nearest ancestor directory of `path` that still exists. There CRIU makes link_remap.N, its link to a file
+// that was deleted at `path`.
 static DIR *open_directory(const char *path, char ret_directory[PATH_MAX])
 {
 	DIR *opened = NULL;
@@ -88,8 +89,8 @@ static void visit_links(pid_t pid, const char *links, visit_fn *visit, void *use
 			continue;
 		path[length] = '\0';
 		snprintf(link, sizeof link, "%s/%s", directory, entry->d_name);
-		// Repeat, because each earlier image may have such a link. `visit` renames or removes the link that was
-		// found.
+		// Search again, because each earlier image may have its own link_remap.N to this file. `visit` renames
+		// or removes the link that was found.
 		while (stat(link, &info) == 0 && S_ISREG(info.st_mode) && remap_find(path, &info, name)) {
 			visit(user, name);
 			if (access(name, F_OK) == 0)
@@ -121,8 +122,8 @@ static bool set_name_aside(struct remaps *remaps, const char *name)
 	if (!grown)
 		return false;
 	remaps->names = grown;
-	// A dump that was killed may have left a renamed link. It is not needed, because the link exists under its own
-	// name again.
+	// A killed dump may have left an earlier link at `aside`. Replace it by a link to the file that `name` leads to
+	// now.
 	if (link(name, aside) < 0 && (errno != EEXIST || unlink(aside) < 0 || link(name, aside) < 0))
 		return false;
 	if (!(grown[remaps->count] = strdup(name)))

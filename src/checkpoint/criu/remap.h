@@ -1,6 +1,7 @@
-// Preserves the links that CRIU makes for deleted files. If an open file was unlinked but has another hard link, CRIU
-// links it as link_remap.N beside its old name. The image needs that link until it is restored. CRIU fails if such a
-// link exists already, and removes it after a restore; these functions work around both. One thread.
+// Preserves the links that CRIU makes for deleted files. If the name of an open file was removed but the file has
+// another hard link, CRIU makes a new link to it, link_remap.N, beside the old name. The image needs this link until it
+// is restored. But a later dump fails if the link already exists, and a restore removes the link. These functions avoid
+// both problems. One thread.
 #pragma once
 #include "checkpoint/process/tree.h"
 

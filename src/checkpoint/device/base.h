@@ -23,8 +23,8 @@ struct device_found {
 };
 
 // Opens the images and reads their indices. `paths` must outlive the bases. DENIED (a base fails image_check_owner()),
-// NOT_FOUND, INTEGRITY (a base is damaged; its packs are not read), NO_MEMORY, SYSTEM. The error names the path of the
-// base.
+// NOT_FOUND, INTEGRITY (a base is damaged), NO_MEMORY, SYSTEM. The error names the path of the base. Checks that the
+// packs exist and have the right lengths, but does not read their contents.
 enum vg_status device_bases_open(const char *const *paths, size_t count, struct device_bases *ret_bases);
 void device_bases_close(struct device_bases *bases);
 // Adds a base, and takes ownership of its members, also on failure. NO_MEMORY.

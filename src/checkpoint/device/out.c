@@ -528,8 +528,8 @@ static enum vg_status make_base(struct device_out *out, struct device_base *ret_
 	for (unsigned i = 0; i < out->index.pack_count; i++)
 		base.pack_bytes[i] = out->packs[i].bytes;
 	base.index = out->index;
-	// `base` owns the index from here on. Keep only the number of memories, because their sources are still to be
-	// closed.
+	// `base` owns the index from here on. Keep only the number of memories, because free_out() closes the
+	// descriptor of the source of each memory.
 	out->index = (struct device_index){.memory_count = out->index.memory_count};
 	*ret_base = base;
 	return VG_OK;

@@ -1,5 +1,5 @@
-// Writes the host memory of processes into the packs and the index of an image. Threads of this module do the work
-// while the caller continues. For one thread.
+// Writes the device memory of processes, which their pagers have moved to host memory, into the packs and the index of
+// an image. Threads of this module do the work while the caller continues. For one thread.
 #pragma once
 #include "checkpoint/device/base.h"
 #include "checkpoint/image/image.h"
@@ -8,7 +8,9 @@ struct device_source {
 	pid_t pid;
 	int fd;		// descriptor of the file with the memory
 	uint64_t bytes; // size of the memory; a multiple of DEVICE_BLOCK
-	bool is_loose;	// the file may change while it is read. Then digests differ, and the precopy round fails.
+	// True: the file may change while it is read. If a block changes before it is written, device_out_finish() and
+	// device_out_finish_base() fail with STATE.
+	bool is_loose;
 };
 
 struct device_out;
@@ -23,8 +25,9 @@ struct device_written {
 	uint64_t copied_bytes; // size of the packs that were copied, because the base is on another file system
 	uint64_t new_bytes;    // size of the packs that were written
 };
-// Waits for the threads. Adds the files to the draft, and a summary to `description`. Frees `out`. SYSTEM (the disk),
-// NO_MEMORY, STATE (the progress function asked to stop).
+// Waits for the threads. Adds the files to the draft, and a summary to `description`. Frees `out`. SYSTEM (a file could
+// not be read or written), NO_MEMORY, STATE (the progress function asked to stop, or the file of a loose source has
+// changed).
 enum vg_status device_out_finish(struct device_out *out, json_t *description, struct phase *phase,
 				 struct device_written *ret_written);
 // Waits for the threads like device_out_finish(), but makes no image: the written packs become a base for other images.

@@ -1,5 +1,5 @@
-// Reads and writes the index of an image's device memory, the file "device/index". The index says which blocks the host
-// memory of each process consists of, and where each block is in the image's packs: "device/pack-0000" and so on. Packs
+// Reads and writes the index of an image's device memory, the file "device/index". The index lists the blocks of the
+// device memory of each process. It says where each block is in the image's packs: "device/pack-0000" and so on. Packs
 // do not change once they are written, so several images can have them in common. Any thread.
 #pragma once
 #include "checkpoint/data/digest.h"
@@ -35,7 +35,7 @@ struct device_block {
 	uint32_t reserved; // must be 0
 };
 
-// The host memory of one process.
+// The device memory of one process, after its pager has moved it to host memory.
 struct device_memory {
 	uint64_t pid;
 	uint64_t bytes; // a multiple of DEVICE_BLOCK

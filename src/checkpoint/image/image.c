@@ -253,7 +253,7 @@ enum vg_status image_publish(struct image_draft *draft, const json_t *descriptio
 	*(strrchr(parent, '/') + (strrchr(parent, '/') == parent)) = '\0';
 	r = must_sync ? sync_parent(parent) : 0;
 	if (r) {
-		// Undo the rename: without a sync, the image could be missing after a crash.
+		// Undo the rename: the parent directory was not synced, so after a crash the image could be missing.
 		rename(draft->final, draft->directory);
 		return fail_system(-r, parent, "");
 	}

@@ -84,8 +84,8 @@ enum vg_status image_verify(const struct image_dir *dir, const json_t *descripti
 // when the packs arrived. If `trusted` is NULL, reads all packs.
 enum vg_status image_verify_arrival(const struct image_dir *dir, const json_t *description, const bool *trusted,
 				    struct phase *phase);
-// Verifies an image like image_verify(), but skips the pages of processes, which image_restore_tree() checks before
-// CRIU gets them.
+// Verifies an image like image_verify(), but reads neither the pages of processes nor the packs. image_restore_tree()
+// checks the pages before CRIU gets them, and device_in_fill() checks the blocks of the packs.
 enum vg_status image_check(const struct image_dir *dir, const json_t *description, struct phase *phase,
 			   struct image_sizes *ret_sizes);
 // Checks an option of the public functions. INVALID: the number of threads, or the level of the compression, is out of

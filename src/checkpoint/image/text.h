@@ -1,4 +1,5 @@
-// Converts the text of virgate.json. Any thread.
+// Writes the description of an image as the text of virgate.json, and defines the limits for reading such a text. Any
+// thread.
 #pragma once
 #include <jansson.h>
 

@@ -43,8 +43,8 @@ static bool has_word(const char *text, const char *word, size_t length)
 	return false;
 }
 
-// Checks that this processor has all features of the processor in the image. A program that chose its instructions
-// there would be killed by an instruction that this processor lacks.
+// Checks that this processor has all features of the processor in the image. A program may have chosen its instructions
+// for the old processor. An instruction that this processor lacks would kill the program.
 static enum vg_status fit_cpu(const json_t *description)
 {
 	const json_t *cpu = json_object_get(description, "cpu");

@@ -10,9 +10,10 @@
 
 // Checks, before a restore, that pids and thread ids are free. `description` must have passed schema_check(). EXISTS.
 enum vg_status fit_pids(const json_t *description);
-// Checks everything else that a restore needs. Programs, libraries and open files must be unchanged; ledgers may be
-// different ones. GPUs, their settings, driver, processor and CRIU must fit, and device memory and host memory must
-// suffice. NOT_FOUND, INTEGRITY, INVALID (the map), UNSUPPORTED, INSUFFICIENT (with need and have).
+// Checks everything else that a restore needs. Programs, libraries and open files must be unchanged. Ledgers may have
+// changed, because the processes map the ledgers of the vGPUs in `tenants` instead. `gpus`: the pairs of
+// gpu_map_make(). GPUs, their settings, driver, processor and CRIU must fit, and device memory and host memory must
+// suffice. NOT_FOUND, INTEGRITY, UNSUPPORTED, INSUFFICIENT (with need and have).
 enum vg_status fit_restore(const json_t *description, const struct criu *criu, const struct vg_process_gpu_pair *gpus,
 			   size_t gpu_count, const struct tenants *tenants);
 
@@ -24,11 +25,11 @@ bool fit_kernel_is_older(const json_t *description, char *ret_warning, size_t ca
 // memory, *ret_memory is the host memory that the image takes. INSUFFICIENT (with need and have). Does not check the
 // room for compressed images.
 enum vg_status fit_disk(const char *directory, uint64_t need, enum vg_compression compression, uint64_t *ret_memory);
-// Checks that there is room for a dump into `directory`, after the GPUs were described. `parked`: bytes of host memory
-// that Virgate writes itself. INSUFFICIENT (with need and have): too little host memory in the machine or a control
-// group, or too little disk space. The disk is not checked if the image is compressed. *ret_bytes: an upper limit for
-// what CRIU will write. It counts the memory of the processes, including the device memory that the driver moves to the
-// host, but not what Virgate writes itself.
+// Checks that there is room for a dump into `directory`, after the GPUs were described. `parked`: bytes of device
+// memory that pagers have put into files, and that Virgate, not CRIU, writes into the image. INSUFFICIENT (with need
+// and have): too little host memory in the machine or a control group, or too little disk space. The disk is not
+// checked if the image is compressed. *ret_bytes: an upper limit for what CRIU will write. It is the sum of the host
+// memory of the processes and of the device memory that the driver will move to the host. It does not include `parked`.
 enum vg_status fit_dump(const struct tree *tree, const json_t *description, const char *directory,
 			enum vg_compression compression, uint64_t parked, uint64_t *ret_bytes);
 

@@ -12,9 +12,10 @@ struct gpu_map {
 	char uuids[GPU_MAP_MOST][2][GPU_MAP_UUID]; // "GPU-" and 32 digits in groups; `pairs` points here
 };
 
-// Makes a map from the pairs that the user asked for. `asked` may contain indices instead of UUIDs: an old GPU has its
-// index in the image, and a new GPU has its index in this machine. INVALID (the image has no such GPU, or a GPU is
-// missing or named twice), NOT_FOUND (this machine has no such GPU), UNSUPPORTED (another model, or a driver before
-// 13.0), INTEGRITY.
+// Makes a map from pairs of an old GPU (in the image) and a new GPU (in this machine). `asked` has the pairs that the
+// user asked for. It may name a GPU by its index in the image or in this machine, instead of its UUID. INVALID (the
+// image has no such GPU, the pairs leave out a GPU of the image, or they name a GPU twice), NOT_FOUND (this machine has
+// no such GPU), UNSUPPORTED (another model, or a driver before 13.0), INTEGRITY (the image describes a GPU
+// incompletely).
 enum vg_status gpu_map_make(const json_t *description, const struct vg_process_gpu_pair *asked, size_t count,
 			    struct gpu_map *ret_map);
