@@ -55,7 +55,8 @@ static enum vg_status find_processes(const struct precopy *precopy, struct snaps
 	return status;
 }
 
-// Has the pagers move the memory to the host and back, and opens their files while the memory is in the host.
+// Has the pagers move the device memory into files in host memory, and opens the files. Then lets the pagers move the
+// memory back.
 static enum vg_status open_memory(struct precopy *precopy, struct snapshot *snapshot,
 				  struct device_source **ret_sources)
 {
@@ -102,7 +103,8 @@ static enum vg_status begin_draft(const struct precopy *precopy, struct image_dr
 	return status;
 }
 
-// Sends the packs, and syncs them to the disk: the image will contain them, and the processes are not stopped yet.
+// Sends the packs of the round, and syncs the new ones to the disk. The image will contain them. Syncing them now does
+// not stop the processes.
 static enum vg_status send_packs(struct precopy *precopy, const struct device_base *base, uint32_t *numbers)
 {
 	uint64_t bytes;

@@ -108,7 +108,8 @@ static enum vg_status resume_tree(struct tree *tree, struct vg_recovery *recover
 {
 	struct tenants tenants;
 
-	// A process without a slot may be continued while it is off the GPU, but must not return to the GPU.
+	// Do not refuse processes without a slot here: they may continue while they are off the GPU. check_return()
+	// refuses to return them to the GPU.
 	enum vg_status status = tenants_find(tree, &tenants);
 	if (status)
 		return status;

@@ -131,9 +131,9 @@ static enum vg_status take_slots_and_pids(struct restore *restore)
 	return status ? status : tenants_reserve(&restore->tenants);
 }
 
-// Waits until the pids and slots of the processes are free, which the sender of a migration within this machine has
-// used until now. A process that has ended keeps its pid until its parent has reaped it, and its slot until the driver
-// has freed its memory.
+// Waits until the pids and slots of the processes are free. In a migration within this machine, the sender's processes
+// have them. An ended process keeps its pid until its parent has reaped it, and its slot until the driver has freed its
+// memory.
 static enum vg_status wait_for_slots_and_pids(struct restore *restore)
 {
 	uint64_t end = vg_clock_monotonic_ns() + PLACES_NS;
@@ -271,7 +271,7 @@ static void record_memory(const struct restore *restore, pid_t pid, const struct
 			atomic_store(&slot->file[1], file->start_time);
 			atomic_store(&slot->file[2], file->number);
 		}
-		(void)vg_ledger_unguard(); // tenants_hand_over() reports a truncated ledger
+		(void)vg_ledger_unguard(); // ignore a truncated ledger here: tenants_hand_over() fails with it later
 	}
 }
 
@@ -383,7 +383,8 @@ static enum vg_status make_processes(struct restore *restore)
 	for (size_t i = 0; i < work.move_count; i++)
 		moves[i] = (struct criu_move){restore->tenants.vgpus[i].old_path, restore->tenants.vgpus[i].path};
 	work.moves = moves;
-	remaps_keep(restore->description, &remaps); // keep the links, so that the image can be restored again
+	// Keep the hard links of deleted files (criu/remap.h), so that the image can be restored again.
+	remaps_keep(restore->description, &remaps);
 	status = make_trees(restore, work);
 	remaps_put_back(&remaps);
 	free(moves);

@@ -1,6 +1,6 @@
-// Suspends and resumes processes of vGPUs. The daemon asks their pagers to move the memory. With --deep, the driver
-// then also takes the processes off the GPU, at the request of this process. If this step fails, the processes run, or
-// stay suspended only by their pagers.
+// Suspends and resumes processes of vGPUs. The daemon asks their pagers to move the memory. With --deep, this process
+// then has the driver take the processes off the GPU. If the driver fails, the processes return to the GPU. Those that
+// the daemon has suspended stay suspended by their pagers; the others run.
 #include "base/status.h"
 #include "checkpoint/process/refusal.h"
 #include "checkpoint/suspend/deep.h"
@@ -64,7 +64,8 @@ static bool has_process(const struct suspension *suspension, const struct vg_vgp
 	return false;
 }
 
-// Finds the vGPU of the process in the options. Prefers an evictable one, as the daemon does. NULL: not found.
+// Finds a vGPU that has a process chosen by the options. If there are several, prefers an evictable one, as the daemon
+// does. NULL: not found.
 static const struct vg_vgpu_info *find_vgpu(const struct suspension *suspension)
 {
 	const struct vg_vgpu_list *list = suspension->block->before;

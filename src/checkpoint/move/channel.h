@@ -11,7 +11,8 @@ struct channel {
 };
 
 // Connects to `to`. For "unix:PATH", a process must listen there. For "ssh:[USER@]HOST", starts ssh, or the program in
-// VIRGATE_SSH, without prompts. Passes the map of GPUs, and `simulate`, the specification of a simulated GPU or "".
+// VIRGATE_SSH, without prompts. On HOST, `gpus` (the map of GPUs) and `simulate` (the specification of a simulated GPU,
+// or "") become options of `virgate restore`. With "unix:PATH", `gpus` must be empty, and `simulate` has no effect.
 // INVALID, NOT_FOUND (no listener, or no ssh), DENIED (another user listens), SYSTEM.
 enum vg_status channel_open(const char *to, const struct vg_process_gpu_pair *gpus, size_t gpu_count,
 			    const char *simulate, struct channel *ret_channel);

@@ -45,8 +45,8 @@ static enum vg_status fail_connection(const struct frames *frames, int error)
 	return vg_fail(VG_SYSTEM, error, "the connection: %s", strerror(error));
 }
 
-// Returns whether to stop waiting at once, because the progress function asked to stop. If `patience` is not 0, gives
-// the other side that much more time instead: sets `deadline`, and returns false.
+// Returns whether a wait must end now because the progress function asked to stop. If `patience` is not 0, returns
+// false, and sets `deadline` so that the wait ends after that time.
 static bool must_stop(struct frames *frames)
 {
 	if (!frames->phase || !frames->may_stop || !frames->phase->stop)

@@ -21,10 +21,11 @@ enum frame_type {
 	// the image.
 	FRAME_PACK,
 	FRAME_PACKED, // says that no more packs follow and the image begins
-	// Contains a part of the index of a precopy round, and comes after the packs of the round. An empty frame ends
-	// the index.
+	// Contains a part of the index of a precopy round, which tells the pack of each block of device memory. Comes
+	// after the packs of the round. An empty frame ends the index.
 	FRAME_INDEX,
-	// Replaces a file of the image that is a pack: contains the pack's number (4 bytes) and the file's name.
+	// Stands for a file of the image that was sent before, as a pack. Contains the pack's number (4 bytes) and the
+	// file's name.
 	FRAME_LINK,
 };
 
@@ -46,7 +47,7 @@ struct frames {
 	unsigned char *payload; // payload of the last frame that was read
 	uint32_t payload_bytes;
 };
-// Frees the memory of the frames. Before use, a zeroed struct needs only its descriptors.
+// Frees the memory of the frames. To initialize a struct frames, set it to zero, and then set `in` and `out`.
 void frames_finish(struct frames *frames);
 
 // Writes a frame with the payload `head` and then `body`. SYSTEM (ECONNRESET: the other side has closed the

@@ -55,8 +55,8 @@ static enum vg_status parse_index(const struct prefill *prefill, const void *dat
 	return wrong ? vg_fail(VG_INTEGRITY, 0, "the index of a precopy round %s", wrong) : VG_OK;
 }
 
-// Finds the memory of the same process in the index of the last round, and returns its position there. Returns -1 if
-// the prefill has no file for that memory.
+// Looks in the index of the last round for memory with the pid and the size of `memory`. Returns its position in that
+// index, or -1 if it is not found or has no file.
 static ssize_t find_memory(const struct prefill *prefill, const struct device_memory *memory)
 {
 	for (size_t i = 0; prefill && i < prefill->index.memory_count; i++)
@@ -65,7 +65,8 @@ static ssize_t find_memory(const struct prefill *prefill, const struct device_me
 	return -1;
 }
 
-// Makes a file for each memory without one, if the file system has at least twice the memory's size free.
+// Creates the missing files: one for each memory whose descriptor in `fds` is -1. Creates none if all of them together
+// would need more than half of the free space of the file system.
 static void make_files(const struct device_index *index, int *fds)
 {
 	struct statvfs info;
@@ -89,8 +90,8 @@ static void close_files(struct prefill *prefill)
 	prefill->fds = NULL;
 }
 
-// Marks a block as missing in the file if its pack is not checked yet. So the fill reads and checks all blocks of that
-// pack, even those that the file already has from another pack.
+// Marks the blocks of unchecked packs as missing in the file. Then device_in_fill() reads and checks all blocks of
+// these packs, even blocks that the file already has from another pack.
 static void forget_unchecked(const struct prefill *prefill, const struct device_block *blocks,
 			     struct device_block *have, size_t count)
 {
@@ -142,7 +143,7 @@ static enum vg_status fill_files(struct prefill *prefill, const struct device_in
 }
 
 // Marks all packs of the index as checked if every memory has a file. The index of a round lists all blocks of each
-// pack, so all of them were read and compared.
+// pack. So fill_files() has read all blocks of these packs and compared their checksums.
 static void mark_checked(const struct prefill *prefill)
 {
 	const struct device_index *index = &prefill->index;

@@ -13,8 +13,9 @@ struct stream_header {
 	bool has_packs;	     // packs are sent before the image
 };
 
-// The packs that were transferred, by number. The sender keeps the file of each pack open, so that its inode number is
-// not reused. The receiver stores the packs as files in a draft.
+// The packs that were transferred, by number. The sender recognises a pack that it has sent by the inode number of the
+// file. It keeps the file open, so that no other file gets that number. The receiver stores the packs as files in a
+// draft, the directory of an unfinished image.
 struct packs {
 	int *fds; // for the sender: descriptor of each pack's file; -1: closed, because no round uses the pack any more
 	size_t count;
@@ -25,18 +26,19 @@ struct packs {
 	uint64_t bytes;
 	// For the receiver, indexed by pack: true if all blocks of the pack were read and have their checksums.
 	bool *is_checked;
-	// For the receiver, indexed by the pack's number in the image: true if the pack is a link to a checked pack.
+	// For the receiver, indexed by the pack's number in the image: true if `is_checked` was true for the received
+	// pack of which the image's file is a hard link.
 	bool *is_trusted;
 };
-// Sends a file as the next pack, unless it was sent already. Takes ownership of the descriptor. Counts the bytes in the
-// phase of the frames. *ret_number: number of the pack. *ret_bytes: how many bytes were sent. SYSTEM, NO_MEMORY, and
-// the errors of frame_write().
+// Sends a file as the next pack, unless it was sent already. Takes ownership of the descriptor. Adds the sent bytes to
+// frames->phase. *ret_number: number of the pack. *ret_bytes: size of the pack; 0: it was sent before. SYSTEM,
+// NO_MEMORY, and the errors of frame_write().
 enum vg_status stream_send_pack(struct frames *frames, struct packs *packs, int consume_fd, uint32_t *ret_number,
 				uint64_t *ret_bytes);
 enum vg_status stream_send_index(struct frames *frames, const void *index, size_t length);
 enum vg_status stream_end_packs(struct frames *frames);
-// Receives all packs into the directory of packs->store. INTEGRITY, INSUFFICIENT (too little of the disk would remain
-// free, with need and have), SYSTEM, NO_MEMORY, and the errors of packs->round().
+// Receives all packs into the directory of packs->store. Keeps a part of the disk free. INTEGRITY, INSUFFICIENT (the
+// disk; the error tells the bytes needed and the bytes free), SYSTEM, NO_MEMORY, and the errors of packs->round().
 enum vg_status stream_receive_packs(struct frames *frames, struct packs *packs);
 // Closes the sender's files of packs that the index does not use. `index` contains the numbers with which the packs
 // were sent. If a closed file is needed after all, it is sent again. NO_MEMORY.
@@ -44,8 +46,8 @@ enum vg_status packs_close_unused(struct packs *packs, const struct device_index
 void packs_finish(struct packs *packs);
 
 enum vg_status stream_begin(struct frames *frames, bool answers, bool has_packs);
-// Sends the header, unless it was sent before (`begun`), and then the image. Counts the bytes in the phase of the
-// frames. Returns the errors of frame_write(), and those of image_read() before anything was sent.
+// Sends the header, unless it was sent before (`begun`), and then the image. Adds the sent bytes to frames->phase.
+// Returns the errors of frame_write(). Returns the errors of image_read() before it sends anything.
 enum vg_status stream_send(struct frames *frames, const struct image_dir *dir, bool begun);
 
 // Reads the header. PROTOCOL: not the stream of an image. UNSUPPORTED: a later version.

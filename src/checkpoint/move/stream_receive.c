@@ -29,7 +29,7 @@ struct receiver {
 	int directory; // the draft's directory
 	int fd;	       // descriptor of the file that is being received; -1: none
 	const struct image_file *file;
-	uint64_t at; // offset in the file at which the next data may begin
+	uint64_t at; // end of the data received for the file; the next data must not begin before this offset
 	uint64_t count;
 };
 

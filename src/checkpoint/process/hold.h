@@ -4,6 +4,7 @@
 #pragma once
 #include "checkpoint/process/tree.h"
 
-// Locks all processes until tree_free(). Waits at most `timeout_ms` for another lock, because CRIU may outlive the
-// program that started it. BUSY: another program has a lock. DENIED.
+// Locks all processes. tree_free() closes the locks' descriptors. Waits at most `timeout_ms` for other programs to
+// release their locks: CRIU may have one, and outlive the program that started it. BUSY: another program still has a
+// lock. DENIED.
 enum vg_status hold_tree(struct tree *tree, unsigned timeout_ms);

@@ -14,15 +14,17 @@ enum refusal {
 __attribute__((format(printf, 3, 4))) enum vg_status refuse(enum refusal refusal, int code, const char *format, ...);
 
 // Refuses processes for reasons that the kernel shows. Call it before any function that asks the driver about a
-// process: the driver would wait for a stopped process. SELF, ENDED, TRACED, STOPPED, LEASE, IPC.
+// process: the driver would wait for a stopped process. Refusals (refusal.def): SELF, ENDED, TRACED, STOPPED, LEASE,
+// IPC.
 enum vg_status refusal_by_kernel(const struct tree *tree);
 // Refuses processes like refusal_by_kernel(), but not for reasons that matter only to CRIU. SELF, ENDED, STOPPED,
 // LEASE, IPC.
 enum vg_status refusal_by_kernel_of_gpu(const struct tree *tree);
 // Refuses processes for reasons that the driver reports, before any process is locked. LEFT, FAILED, MIG, DEVICE_CHILD.
 enum vg_status refusal_by_driver(const struct tree *tree);
-// Improves the last error of a driver step that failed with `status`. If the driver does not support the step, sets and
-// returns `refusal`: MPS for a lock, MANAGED for a checkpoint. Otherwise returns `status`.
+// Call this after a driver step that returned `status`. If the driver does not support the step, sets the last error to
+// `refusal`, and returns its status. Otherwise returns `status`. `refusal` is REFUSE_MPS for a lock, and REFUSE_MANAGED
+// for a checkpoint.
 enum vg_status refusal_of_step(enum refusal refusal, enum vg_status status);
 // Refuses processes that still have /dev/nvidia* files open after they left the GPU: those files cannot be restored.
 // DEVICE, DEVICE_CHILD.

@@ -71,7 +71,7 @@ int tool_start(const struct tool_start *start, pid_t *ret_pid)
 	for (int fd = 0; fd <= 2 && r == 0; fd++)
 		r = start->fds[fd] < 0 ? posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0)
 				       : posix_spawn_file_actions_adddup2(&actions, start->fds[fd], fd);
-	// Duplicating a descriptor to the same number clears its close-on-exec flag.
+	// Unlike dup2() itself, this action of posix_spawn() clears the close-on-exec flag if both numbers are equal.
 	for (size_t i = 0; i < start->keep_count && r == 0; i++)
 		r = posix_spawn_file_actions_adddup2(&actions, start->keep[i], start->keep[i]);
 	if (r == 0)

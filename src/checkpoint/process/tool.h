@@ -19,9 +19,10 @@ struct tool_start {
 	// True: the program stays in the session of this process, to use its terminal, but in a new process group.
 	bool in_session;
 };
-// Starts a program in a new session, with no signal blocked. Its children stay in that session, so the terminal does
-// not send signals to them. With `in_session`, restored processes must become children of this process. Otherwise they
-// would get SIGHUP when CRIU exits, as stopped processes of an orphaned process group. Returns 0 or -errno.
+// Starts a program, with no signal blocked. Without `in_session`, the program and its children are in a new session, to
+// which the terminal sends no signals. With `in_session`, processes that CRIU restores must become children of this
+// process. Otherwise CRIU's exit orphans their process group, and the kernel sends SIGHUP to them because they are
+// stopped. Returns 0 or -errno.
 int tool_start(const struct tool_start *start, pid_t *ret_pid);
 
 struct tool_run {

@@ -61,7 +61,7 @@ static enum vg_status take_off(struct deep *deep, unsigned timeout_ms)
 {
 	const struct parking_wish wish = {.drain_ms = timeout_ms, .limit = "--drain", .is_deep = true};
 	unsigned open_ms = timeout_ms < GATE_MOST_MS ? timeout_ms : GATE_MOST_MS;
-	struct parking parking; // the list of files is empty, unless a killed dump has parked processes
+	struct parking parking; // has files only of processes that a killed dump has parked; this function makes none
 
 	tenants_open_gates(&deep->tenants, open_ms);
 	enum vg_status status = parking_begin(&deep->tenants, &wish, deep->phase, &parking);

@@ -118,8 +118,8 @@ static bool have_same_job(const struct rank *left, const struct rank *right)
 	return left->ranks == right->ranks && left->job == right->job;
 }
 
-// Counts the ranks in the list that belong to the same job as `rank`. Processes with the same number count once, as
-// helpers of one rank, unless their jobs are known to differ.
+// Counts the ranks in the list that belong to the same job as `rank`. Processes of the job with the same rank number
+// count as one rank: the others are its helpers. Processes without a known number count singly.
 static size_t count_ranks(const struct rank *rank, const struct rank *ranks, size_t count)
 {
 	size_t found = 0;

@@ -24,8 +24,9 @@
 #include <unistd.h>
 
 enum { LOOK_LEAST_US = 200, LOOK_MOST_US = 10000 };
-#define NONE_NS UINT64_C(1000000000)	  // how long to wait for a process to start its pager
-#define PATIENCE_NS UINT64_C(10000000000) // how long to wait in addition to the time for draining and pinning
+#define NONE_NS UINT64_C(1000000000) // how long to wait for a process to start its pager
+// How long to wait for an answer, in addition to twice `drain_ms` and the time for pinning host memory.
+#define PATIENCE_NS UINT64_C(10000000000)
 // `pinned_each_second`: the lowest rate, in bytes per second, at which pinning of host memory is expected to work.
 // `most_bytes`: the largest size that is believed, because tenants can write any size into their ledger.
 static const uint64_t pinned_each_second = 256 << 20, most_bytes = UINT64_C(1) << 40;
@@ -136,10 +137,11 @@ static void make_wish(const struct tenant *tenant, struct vg_ledger *ledger, uin
 		atomic_store(&slot->park, wish);
 		wake_pager(slot);
 	}
-	(void)vg_ledger_unguard(); // if the ledger was truncated, the process has not answered
+	(void)vg_ledger_unguard(); // ignore a truncated ledger here: wait_for() then finds no slot, and does not wait
 }
 
-// Withdraws the request to park. Returns whether there was a request.
+// Withdraws the request to park, but not that of a deep suspension if `keeps_deep`. Returns whether it has withdrawn a
+// request.
 static bool withdraw_wish(const struct tenant *tenant, struct vg_ledger *ledger, bool keeps_deep)
 {
 	bool withdrawn = false;
@@ -195,8 +197,8 @@ static const char *reason_text(const struct seen *seen, char *buffer, size_t cap
 }
 
 // Returns an error if a process must be parked but is not. A process whose memory is all on the GPU need not be parked,
-// because the driver saves that memory. For a deep suspension, a process whose memory is in the host need not be parked
-// either, because that memory stays mapped.
+// because the driver saves that memory. For a deep suspension, it is enough that the memory is in the host: the process
+// keeps it mapped there, and no file is needed.
 static enum vg_status judge_answer(const struct tenants *tenants, const struct tenant *tenant, const struct seen *seen,
 				   const struct parking_wish *how)
 {
@@ -412,7 +414,7 @@ static void mark_done(const struct tenant *tenant, struct vg_ledger *ledger)
 	struct pager_slot *slot = slot_of(ledger, tenant);
 	if (slot && READ(slot->park) & PAGER_PARK_DEEP)
 		atomic_fetch_or(&slot->park, PAGER_PARK_DEEP_DONE);
-	(void)vg_ledger_unguard(); // it does not matter if the ledger was truncated
+	(void)vg_ledger_unguard(); // ignore a truncated ledger: it has no slot to mark
 }
 
 void parking_mark_deep(const struct tenants *tenants)

@@ -3,8 +3,8 @@
 #pragma once
 #include "checkpoint/tenant/tenant.h"
 
-// Checks the GPU of each vGPU that has processes of `tree` whose GPU state is checkpointed. These processes need the
-// memory that is charged in their slots, less what their pagers have moved to the host. What processes outside vGPUs
-// need is unknown, so it counts as 0. A GPU that NVML does not report is not checked. `retry`: the end of the message,
-// what to do when there is room. DEVICE_MEMORY (with need and have).
+// Checks each GPU whose vGPUs have processes of `tree` that are off the GPU. Such a process needs the memory that is
+// charged in its slot, less the memory that its pager keeps in the host. Processes outside vGPUs count as 0, because
+// their need is unknown. Skips a GPU that NVML does not report. `retry` ends the message: it says what the user does
+// when there is room. DEVICE_MEMORY (the error tells the bytes needed and the bytes free).
 enum vg_status room_check(const struct tree *tree, const struct tenants *tenants, const char *retry);

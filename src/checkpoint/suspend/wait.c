@@ -7,7 +7,8 @@
 #include <string.h>
 
 enum {
-	ANSWER_MS = 2000, // how long to wait for an answer of a process, besides the time for draining
+	// How long to wait for an answer of a process, in addition to `drain_ms`, the time for its GPU work to end.
+	ANSWER_MS = 2000,
 	RETURN_MS = 10000,
 	POLL_LEAST_MS = 10,
 	POLL_MOST_MS = 200,
@@ -77,7 +78,7 @@ static int judge_delay(const struct suspend_wait *wait, const struct vg_eviction
 	bool drains = is_in_state(eviction, "draining") && eviction->state_ns / 1000000 <= answer_ms(wait);
 	if (!drains && !is_on_its_way(eviction, wait->is_out))
 		return VG_SUSPEND_SILENT;
-	// Allow as much time again for the preparation, which takes at most as long as the copy.
+	// Allow the time of the copy twice: before the copy, the process pins host memory, which takes no longer.
 	return waited <= answer_ms(wait) + 2 * copy_ms(wait) ? MOVING : VG_SUSPEND_LATE;
 }
 

@@ -53,8 +53,8 @@ static json_t *describe_tenant(const struct tenants *tenants, const struct tenan
 			 (int)slot->pristine, "host", (int)slot->host, "charged", charged);
 }
 
-// Adds the number of contexts, 1, if the ledger says that the tenant has only its first context. Adds nothing
-// otherwise, because the ledger does not count further contexts.
+// Sets the number of contexts to 1 if the ledger says that the tenant has only its first context. Otherwise leaves the
+// number out, because the ledger does not count contexts.
 static int set_contexts(json_t *gpu, const json_t *tenant)
 {
 	return json_is_true(json_object_get(tenant, "first_context"))

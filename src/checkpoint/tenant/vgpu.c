@@ -206,7 +206,7 @@ static enum vg_status is_another(const struct tenant_vgpu *vgpu, const json_t *f
 		       vg_size_format(vgpu->memory, text[1]));
 }
 
-// Uses a vGPU that exists. Enters an ephemeral one, so that it is not removed when its last process ends.
+// Uses a vGPU that exists. If it is ephemeral, enters it: then the daemon does not remove it before this process ends.
 static enum vg_status use_existing(struct tenant_vgpu *vgpu, const struct tenant_way *way, const json_t *found)
 {
 	json_t *reply;
@@ -225,7 +225,8 @@ static enum vg_status use_existing(struct tenant_vgpu *vgpu, const struct tenant
 
 // ---- create vGPUs --------------------------------------------------------------------------------------
 
-// Creates an ephemeral vGPU again. Root creates it for the user of the programs, because the programs open its ledger.
+// Creates an ephemeral vGPU again. If this process is root, the vGPU belongs to its owner in the image, so that the
+// restored programs may open its ledger.
 static enum vg_status make_again(struct tenant_vgpu *vgpu, const struct tenant_way *way, const char *gpu)
 {
 	struct vg_vgpu_options options = {.size = sizeof options,
@@ -273,7 +274,7 @@ void tenants_undo(struct tenants *tenants)
 	vg_error_keep(&kept);
 	tenants_release_slots(tenants);
 	for (size_t i = 0; i < tenants->vgpu_count; i++) {
-		// If the vGPU is still busy after that time, the daemon removes it when this process ends.
+		// If the vGPU is still busy at the time `end`, the daemon removes it when this process ends.
 		while (tenants->vgpus[i].made && vg_vgpu_remove(tenants->node, tenants->vgpus[i].name) == VG_BUSY &&
 		       vg_clock_monotonic_ns() < end)
 			usleep(PAUSE_US);
