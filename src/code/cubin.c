@@ -1,6 +1,7 @@
 // Reads cubins: ELF files with a section of machine code for each kernel, and for each function that several kernels
 // call. The instructions do not show which functions a kernel calls. So this file assumes that every kernel calls every
-// such function. It assumes the same of a kernel whose address is stored in memory or in other code.
+// such function. It also assumes that every kernel calls each kernel whose address is stored in memory or in other
+// code.
 #include "code/module.h"
 #include "code/opcodes.h"
 

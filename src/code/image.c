@@ -56,8 +56,8 @@ void code_image_destroy(struct code_image *image)
 	free(image);
 }
 
-// Finds a kernel by its index among the kernels of all modules. A kernel that is in several modules has only one index,
-// by its first module.
+// Finds a kernel by its index among the kernels of all modules. Does not count a kernel if an earlier module has a
+// function of the same name. If the index is too high, sets *ret_count to the number of kernels, and returns NULL.
 static const struct code_function *find_kernel(const struct code_image *image, size_t index, size_t *ret_count)
 {
 	size_t count = 0;

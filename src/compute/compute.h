@@ -46,16 +46,16 @@ enum vg_status compute_fence(struct vg_compute_unit *unit, struct vg_stream *str
 // because an execution of many launches continues in later quanta.
 enum vg_status compute_wait_for_running(struct vg_compute_unit *unit);
 // Lets `to`, a compute unit of the same scheduler, run up to `count` executions queued in `from`, newest first. The
-// executions keep their order in their stream. They still belong to `from`: its functions wait for them, find them and
-// close them. But they wait in the queue of `to` and use its turns, and their GPU time counts as that of `to`. When
-// `to` is closed, they return to `from`.
+// executions keep their order in their stream. They still belong to `from`: functions that wait for, find or close the
+// work of `from` include them. They wait in the queue of `to`, use its turns, and count as its GPU time. When `to` is
+// closed, those that are not completely launched return to `from`.
 enum vg_status compute_migrate(struct vg_compute_unit *from, struct vg_compute_unit *to, size_t count,
 			       size_t *ret_moved);
 // Ends the compute unit's turn, and the unit's open quantum if there is one.
 enum vg_status compute_preempt(struct vg_compute_unit *unit, bool *ret_preempted);
 
-// Makes all work fail, because the driver told another caller that every call on the context fails. Keeps
-// the last error.
+// Makes all work fail. Call this after a driver call outside the scheduler returned `result`, an error after which no
+// work can run in the context. Does not change the calling thread's last error.
 void compute_lost(struct vg_compute *compute, CUresult result);
 // Writes why the context failed; "": it has not failed.
 void compute_failure(struct vg_compute *compute, char *ret_text, size_t size);

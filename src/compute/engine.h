@@ -14,7 +14,7 @@ enum {
 	COMPUTE_SLOTS = 32,    // maximum number of driver streams of a compute unit
 	COMPUTE_MOST = 1024,   // maximum number of compute units, and of streams of a unit
 	COMPUTE_SHAPES = 4096, // size of the table of time estimates: one entry for each pair of kernel and grid
-	// The duration of a quantum corrects the time estimates of at most this many kernels in it.
+	// Maximum number of different pairs of kernel and grid whose time estimates one quantum's duration corrects.
 	COMPUTE_KINDS = 8,
 	COMPUTE_PICKS = 32, // maximum number of launches before the thread checks the queues again
 	COMPUTE_LONGEST_MS = 3600 * 1000,
@@ -102,8 +102,8 @@ struct compute_sample {
 	uint64_t ns;
 	double sm_seconds;
 };
-// Two readings of the counters, from which utilization is computed: the latest one, and an earlier one. The earlier one
-// is at least one sampling interval older. Before that, it is the reading from the creation.
+// Two readings of the counters, from which utilization is computed. `before` is at least one sampling interval older
+// than `last`. While `known` is false, there is only `last`, the reading from the creation.
 struct compute_samples {
 	struct compute_sample before, last;
 	bool known;
@@ -156,7 +156,7 @@ struct vg_compute_unit {
 // ---- the scheduler ----------------------------------------------------------------------------------
 
 struct compute_shape {
-	uint64_t hash, asked; // `asked`: value of the scheduler's counter when the entry was last used
+	uint64_t hash, asked; // `asked`: value of the scheduler's counter `asked` when the entry was last used
 	double ns;	      // duration of a launch; 0: unknown
 	bool checked;
 };
@@ -181,7 +181,10 @@ struct vg_compute {
 	struct vg_compute_unit *units; // list of the compute units, in the order of their creation
 	unsigned unit_count, unit_number;
 	uint64_t ids, quanta, busy_ns, longest_ns;
-	double sm_seconds, floor; // `floor`: the least virtual time of a busy compute unit
+	// `sm_seconds`: the sum over all quanta of their duration in seconds, multiplied by the SMs of their lane.
+	// `floor`: the lowest virtual time with which a compute unit starts. It follows the least virtual time of the
+	// busy units, and never falls.
+	double sm_seconds, floor;
 	struct compute_samples samples;
 	bool starved;	       // the thread found no memory for a quantum, so work waits
 	bool in_hand;	       // the scheduler's thread holds work that is neither queued nor launched
@@ -197,7 +200,7 @@ struct vg_compute {
 	struct compute_lane *lanes;
 	struct compute_parts *parts; // the device's smallest SM groups; NULL: not created yet
 	bool grouped;		     // compute units run in their SM groups, not on the whole device
-	bool grouping;		     // the compute units' SM groups match their shares
+	bool grouping;		     // SM groups were built, and each compute unit has one as its `home`
 	bool regroup;		     // shares have changed, so the groups must be rebuilt
 	struct compute_shape shapes[COMPUTE_SHAPES];
 	uint64_t asked;
@@ -234,8 +237,8 @@ enum vg_status compute_usable(void); // returns STATE in a forked child
 void compute_unlock(struct vg_compute *compute);
 // Fails with CLOSED or DRIVER if no work may be submitted. Call with the lock held.
 enum vg_status compute_open_for_work(const struct vg_compute_unit *unit);
-// Makes the thread check the queues. With COMPUTE_RING_ASLEEP, does not wake a thread that sleeps for a short time
-// while work is in flight.
+// Makes the thread check the queues. COMPUTE_RING_ALWAYS wakes it from any sleep. COMPUTE_RING_ASLEEP does not wake it
+// from a nap, a short sleep while work is in flight: it checks the queues after the nap anyway.
 enum compute_ring { COMPUTE_RING_ASLEEP, COMPUTE_RING_ALWAYS };
 void compute_ring(struct vg_compute *compute, enum compute_ring ring);
 
@@ -251,7 +254,8 @@ void compute_execution_fail(struct vg_execution *execution, enum vg_status statu
 void compute_execution_end(struct vg_execution *execution, enum vg_execution_state state);
 
 // ---- failure.c
-// Changes the count of running executions. Call with +1 before the execution is on the GPU. Any thread.
+// Adds `executions`, 1 or -1, to the number of running executions of the device. The text of an error that ends all
+// work names the devices with running executions. Add 1 before the execution is on the GPU. Any thread.
 void compute_failure_count(const struct vg_compute *compute, int executions);
 
 // ---- queue.c, under the lock
@@ -282,8 +286,8 @@ bool compute_policy_yields(struct vg_compute *compute, struct compute_lane *lane
 bool compute_policy_contended(struct vg_compute *compute, const struct compute_lane *lane,
 			      const struct vg_compute_unit *unit);
 void compute_policy_charge(struct compute_quantum *quantum, uint64_t measured_ns);
-// Returns the virtual time with which an idle compute unit continues: the least of all busy units, including work in
-// flight.
+// Returns the lowest virtual time with which a compute unit continues after it was idle: the least one of the busy
+// units, but at least `floor`. Adds the estimated time of work in flight to the virtual time of each busy unit.
 double compute_policy_start(const struct vg_compute *compute);
 bool compute_runs_in(const struct vg_compute_unit *unit, const struct compute_lane *lane);
 
