@@ -1,5 +1,6 @@
-// Creates and releases executions. They come from a pool of the scheduler, because there may be as many as launches.
-// The program owns one reference if it asked for one. The scheduler owns one until the work has ended.
+// Creates and releases executions. An execution (struct vg_execution) is one piece of submitted work. Executions come
+// from a pool of the scheduler, because a program may submit one for each launch. The program owns one reference if it
+// asked for one. The scheduler owns one until the work has ended.
 #include "compute/engine.h"
 #include "compute/wait.h"
 
@@ -50,7 +51,8 @@ void compute_execution_recycle(struct vg_execution *execution)
 	free(execution->attributes);
 	free(execution->block);
 	free(execution->failure_text);
-	// Keep the scheduler: the compute unit that is released next may own the last other reference to it.
+	// Keep the scheduler alive until the end of this function. Otherwise the release of the compute unit could also
+	// release the last reference to the scheduler.
 	core_object_retain(&compute->object);
 	core_object_release(&unit->object);
 	vg_lock_acquire(&compute->pool_lock);

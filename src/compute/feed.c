@@ -9,7 +9,7 @@ enum {
 	QUANTUM_MS = 4,	   // length of a quantum while other compute units wait
 	ALONE_MS = 20,	   // length of a quantum while no other compute unit waits
 	AHEAD_US = 4000,   // maximum estimated time of the work in flight
-	PREEMPT_US = 500,  // with preemption: maximum time of the work in flight, for which urgent work must wait
+	PREEMPT_US = 500,  // the same with preemption; shorter, because urgent work must wait for the work in flight
 	IN_FLIGHT = 512,   // maximum number of launches in flight, well below the capacity of the driver's queue
 	LAUNCHES_AHEAD = 2 // minimum number of launches in flight, whatever their duration
 };
@@ -86,7 +86,8 @@ static void pick_execution(struct compute_quantum *quantum, struct vg_execution 
 				  count};
 	if (atomic_load(&execution->state) == VG_EXECUTION_QUEUED)
 		begin_execution(execution);
-	// The thread keeps working on the execution while it has more launches.
+	// If the execution may have more launches, it stays the stream's next one. `in_hand` says that the scheduler's
+	// thread is working on it, until release_pick().
 	stream->in_hand = execution->job.step || count < left;
 	if (!stream->in_hand) {
 		stream->next = execution->next;
@@ -170,14 +171,16 @@ static bool must_end(struct vg_compute *compute, struct compute_lane *lane, cons
 
 	if (lane->apart)
 		return unit->closing && !unit->unfinished;
-	// A quantum without launches has executions only if they were cancelled before their turn. End this quantum.
+	// A quantum with executions but without launches has only executions that were cancelled or failed before a
+	// launch in it. They need no GPU time, so end the quantum.
 	if (!quantum->launches && quantum->executions)
 		return true;
 	return !compute_room(compute, lane, quantum) || compute_policy_yields(compute, lane, unit) ||
 	       !compute_queue_peek(unit, lane) || !compute_turn_admits(unit);
 }
 
-// Submits work once. Returns true if there may be more to submit.
+// Launches some work in the lane's open quantum. Opens a quantum if none is open, and ends it if it must end. Returns
+// true if the caller should call again.
 static bool feed_once(struct vg_compute *compute, struct compute_lane *lane)
 {
 	struct pick picks[COMPUTE_PICKS];
@@ -224,7 +227,8 @@ bool compute_feed(struct vg_compute *compute, struct compute_lane *lane)
 
 	while (!compute->failure && has_capacity(compute, lane) && feed_once(compute, lane))
 		any = true;
-	// Close a quantum that stayed open because the lane was full: the quantum must not wait for more work.
+	// The loop may have stopped because the lane has enough work in flight. If the open quantum must end, close it
+	// now instead of when the lane has capacity again.
 	struct compute_quantum *last = lane->last;
 	if (!compute->failure && last && !last->closed && must_end(compute, lane, last))
 		any |= end_quantum(compute, lane, true);

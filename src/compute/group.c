@@ -157,8 +157,8 @@ static void plan_and_build(struct vg_compute *compute)
 		plan.part_sms = vg_sm_resource_count(compute->parts->part[0]);
 		plan.parts = (unsigned)compute->parts->count;
 		good = compute_plan_groups(&plan, shares, parts, count);
-		// In SM groups, the SMs that no unit has claimed would stay idle. So if they are to be lent, use groups
-		// only if no part is left over.
+		// With SM groups, the SMs that are in no group stay idle. If units may use more SMs than their shares
+		// (`lending`), use groups only if they have all parts (smallest SM groups).
 		if (compute->placement == VG_PLACEMENT_AUTOMATIC && compute->lending)
 			good = good && plan.taken == plan.parts;
 	}

@@ -24,9 +24,9 @@ static void remove_part(const struct compute_plan *plan, const double *shares, u
 	parts[most]--;
 }
 
-// Gives the SMs that are in no part (smallest SM group) to the compute unit furthest below its share, if that reduces
-// the deviation from the shares. Does so only if the program requires groups. Otherwise time sharing is better: it
-// costs less than a group with an odd number of SMs, where more SMs idle at the end of a kernel.
+// Gives the SMs that are in no part (smallest SM group) to the compute unit furthest below its share. Does so only if
+// that reduces the deviation from the shares, and if the program requires groups. Otherwise time sharing wastes less:
+// in a group that is not a multiple of parts, more SMs idle at the end of a kernel.
 static size_t place_extra(const struct compute_plan *plan, const double *shares, const unsigned *parts, size_t count)
 {
 	double extra = 1 - compute_size(plan, plan->parts), below = extra / 2;

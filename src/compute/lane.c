@@ -50,7 +50,8 @@ enum vg_status compute_lanes_create(struct vg_compute *compute)
 	vg_sm_resource_destroy(all);
 	if (!whole)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a scheduler");
-	whole->end = whole->sms; // the lane has all smallest groups, whose number is not greater than that of the SMs
+	// The lane has all smallest groups. They do not exist yet, but there are at most as many as SMs.
+	whole->end = whole->sms;
 	whole->rest = true;
 	return VG_OK;
 }

@@ -124,7 +124,8 @@ static enum vg_status prepare_launch(struct compute_quantum *quantum, const stru
 	return r ? core_driver_failed(r, "cuEventCreate", "before kernel \"%s\"", execution->name) : VG_OK;
 }
 
-// Sets the GPU time of these executions to unknown, because they end before their quantum.
+// Sets the GPU time of the executions in the list `ends` to unknown. They end at a mark before the end of the quantum,
+// and only the time of the whole quantum is measured.
 static void forget_time(struct compute_quantum *quantum, struct vg_execution *ends)
 {
 	for (; ends; ends = ends->chain) {
@@ -284,7 +285,8 @@ static void count_launches(struct compute_quantum *quantum, struct vg_execution 
 	note_part(quantum, execution);
 }
 
-// Ends the execution together with the last work of its driver stream. The stream may not exist if the launch failed.
+// Adds the execution to those that end with the last work of the driver stream. The stream is missing if its creation
+// failed, but its index is valid even then.
 static void end_with_track(struct compute_quantum *quantum, struct vg_execution *execution,
 			   const struct compute_slot *slot)
 {

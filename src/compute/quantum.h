@@ -33,7 +33,7 @@ struct compute_quantum {
 	unsigned launches;
 	unsigned executions; // number of executions with work in this quantum
 	struct vg_execution *only;
-	unsigned turn; // number of the lane's turn that this quantum belongs to
+	unsigned turn; // value of the lane's `turn` when the quantum was opened; its time counts for this turn only
 	struct compute_track tracks[COMPUTE_SLOTS];
 	bool guessed; // true: the durations of some of the work were never measured
 	unsigned kinds;
@@ -72,9 +72,10 @@ void compute_pools_finish(struct vg_compute *compute);
 // ---- quantum.c, for the scheduler's thread
 struct compute_quantum *compute_quantum_open(struct vg_compute *compute, struct compute_lane *lane,
 					     struct vg_compute_unit *unit); // returns NULL if out of memory
-// Launches the kernel `count` times, or the next piece of a job. Stops earlier if the execution is cancelled or fails.
-// Sets `handed` if nothing is left to launch. `last`: after this call, the caller records a mark or closes the quantum.
-// Returns false if the context failed.
+// Launches the kernel `count` times, or makes one step of a job (work other than a registered kernel, see compute.h).
+// Stops earlier if the execution is cancelled or fails. Sets the execution's `handed` if nothing is left to launch.
+// Pass `last` if the caller then records a mark or closes the quantum: the last launch needs no mark here. Returns
+// false if the context failed.
 bool compute_quantum_launch(struct compute_quantum *quantum, struct vg_execution *execution, struct compute_slot *slot,
 			    unsigned count, uint64_t estimate, bool last);
 bool compute_quantum_mark(struct compute_quantum *quantum);
@@ -87,8 +88,8 @@ bool compute_lanes_overlap(const struct compute_lane *lane, const struct compute
 bool compute_reap(struct vg_compute *compute, struct compute_lane *lane, struct vg_execution **ends,
 		  bool *ret_progress);
 
-// Implemented in failure.c: records that the context failed with `result`, and sets the last error. Any thread, without
-// the lock.
+// Implemented in failure.c: records that the context failed with `result`, and sets the last error. Any thread may call
+// it. The caller must not hold the scheduler's lock, because the function locks it.
 void compute_break(struct vg_compute *compute, CUresult result);
 
 // Implemented in feed.c: submits work to the GPU. Returns true if something was submitted. Call on the scheduler's

@@ -1,5 +1,5 @@
-// Keeps the executions of each stream in order, and the streams in the queue of the compute unit that runs their next
-// execution.
+// Keeps the executions of each virtual stream in order. Each compute unit has a queue of streams (`ready`): those whose
+// next execution this unit runs.
 #include "compute/quantum.h"
 
 #include "base/clock.h"
@@ -25,8 +25,8 @@ static void unlink_ready(struct compute_stream *stream)
 	compute_queue_note_idle(unit);
 }
 
-// Ends an idle period. A compute unit earns no GPU time while it is idle or paused: it continues with the least virtual
-// time of the busy units.
+// Ends an idle period. A compute unit must not save up GPU time while it is idle or paused. So its virtual time (GPU
+// time divided by its share) becomes at least the least one of the busy units.
 static void end_idle(struct vg_compute_unit *unit)
 {
 	struct vg_compute *compute = unit->compute;

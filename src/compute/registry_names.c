@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// LISTED: most names in a message. LONGEST: a name with more characters is mangled, and users do not type such names.
+// LISTED: maximum number of names in a message. LONGEST: longer names are not compared, because they are mangled, and
+// users do not type such names.
 enum { LISTED = 4, LONGEST = 127 };
 
 static unsigned get_least(unsigned a, unsigned b, unsigned c)

@@ -12,7 +12,7 @@
 #include <sys/prctl.h>
 
 enum {
-	SPIN_US = 30,	// how long the thread polls after the last event
+	SPIN_US = 30,	// how long the thread polls after work has ended or was submitted
 	NAP_US = 25,	// shortest sleep
 	WAITED_US = 50, // longest sleep while a thread waits for an execution
 	NAP_MOST_US = 1000,
@@ -106,10 +106,10 @@ static void end_executions(struct vg_execution *ends)
 	}
 }
 
-// Ends executions that the GPU has completed. If compute units run in SM groups, repeats this until no lane has more:
-// when work in one lane ends, work that waited for it in another lane starts on the GPU, and may have ended, too. The
-// scheduler must notice that at once: a quantum that is still open also counts the idle time after its work. Returns
-// whether any work has ended. Call with the lock held; the function unlocks it for a while.
+// Ends executions that the GPU has completed, and returns whether there were any. With SM groups, the end of work in
+// one lane lets work in another lane start on the GPU. That work may have ended too, so this function checks the lanes
+// until no more work has ended. Otherwise an open quantum would count the idle time after its work as GPU time. Call
+// with the lock held; the function unlocks it for a while.
 static bool reap_lanes(struct vg_compute *compute)
 {
 	struct vg_execution *ends = NULL;

@@ -1,4 +1,5 @@
-// Waits for a compute unit's work and finds executions. Also has functions for other directories.
+// Waits for a compute unit's work and finds executions. Also implements the functions of compute.h that wait for work,
+// move it to another unit, or end a turn.
 #include "compute/engine.h"
 #include "compute/wait.h"
 
@@ -107,8 +108,8 @@ enum vg_status vg_compute_unit_find(struct vg_compute_unit *unit, uint64_t id, s
 
 // ---- for other directories --------------------------------------------------------------------------------
 
-// Retains the driver streams that have launched work of this compute unit, including driver streams of other units.
-// There is at most one for each virtual stream.
+// Retains the driver streams that have work in flight of this compute unit, and returns their number. Other units may
+// own some of these streams, because work can migrate. Each virtual stream has work in at most one driver stream.
 static size_t retain_streams(const struct vg_compute_unit *unit, struct vg_stream **ret_streams)
 {
 	size_t count = 0;

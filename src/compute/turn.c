@@ -1,6 +1,6 @@
-// Implements the gate of compute units whose vGPU the daemon knows, as the interposer does for a program inside a vGPU
-// (turn/gate.h). The scheduler's thread checks the gate in every round instead of sleeping there, because other units
-// may launch meanwhile.
+// Implements the gate of compute units that take part in the turns of a vGPU. The interposer does the same for a
+// program inside a vGPU (turn/gate.h). The scheduler's thread does not sleep at the gate, because other units may
+// launch meanwhile. Instead, it checks the gate in every round.
 #include "compute/turn.h"
 
 #include "base/status.h"
@@ -14,7 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WORDS = 63 }; // a change of at most this many gates wakes the thread; it polls further gates every millisecond
+// Maximum number of gates whose changes wake the thread. If more compute units wait, the thread also wakes every
+// millisecond to check the others.
+enum { WORDS = 63 };
 static const uint64_t look_ns = 1000000, spin_ns = 25000;
 
 struct compute_turn {
@@ -106,7 +108,8 @@ void compute_turn_count(struct vg_compute_unit *unit, uint64_t estimate_ns)
 		ring_arbiter(turn);
 }
 
-// Returns the estimate of the compute unit's work in flight.
+// Returns the estimated time of the compute unit's work in flight, plus 1 ns. Returns 0 if no work is in flight or the
+// context has failed.
 static uint64_t estimate_left(const struct vg_compute_unit *unit)
 {
 	const struct compute_lane *apart = unit->home && unit->home->apart ? unit->home : NULL;
