@@ -35,8 +35,8 @@ static enum vg_status create_adaptor(const struct core_resource_class *class, si
 	core_object_init(&adaptor->resource.object, &class->object);
 	adaptor->resource.properties = upstream->properties;
 	adaptor->resource.needs_stream = upstream->needs_stream;
-	// Accept only the adaptor's own allocations. Otherwise the adaptor would count the freeing of memory that it
-	// did not allocate.
+	// Because of this flag, vg_buffer_borrow() does not accept the adaptor for memory that the adaptor did not
+	// allocate. The adaptor would count the freeing of such memory, but not its allocation.
 	adaptor->resource.keeps_notes = true;
 	adaptor->upstream = vg_memory_resource_retain(upstream);
 	*ret_adaptor = adaptor;

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-static struct vg_mutex stream_lock; // protects the streams of all buffers, which several threads may use
+static struct vg_mutex stream_lock; // protects the member `stream` of every buffer
 
 static enum vg_status close_buffer(struct core_object *object)
 {
@@ -228,7 +228,8 @@ enum vg_status vg_buffer_properties(const struct vg_buffer *buffer, struct vg_me
 		*ret_properties = buffer->resource->properties;
 		return VG_OK;
 	}
-	// The driver attributes memory of host pools to the current context.
+	// For memory of a host pool, the driver reports the device of the current context. So keep the thread's
+	// context, or make an active primary context current.
 	__attribute__((cleanup(core_leave_some))) struct core_some_context some;
 	CUresult r = core_enter_active(&some);
 	if (r)

@@ -15,7 +15,8 @@ struct vg_compile_cache {
 struct core_cache_sum {
 	uint64_t entries, bytes;
 };
-// Opens or creates the directory, which only its owner may be able to write to. DENIED, SYSTEM.
+// Opens or creates the directory. Fails with DENIED if a user other than its owner may write to it, or if another user
+// owns it. Fails with SYSTEM for other errors.
 enum vg_status core_cache_directory_open(struct vg_compile_cache *cache);
 // Counts the entries, and removes the least recently used ones until at most `most` bytes are left. `ret_sum` may be
 // NULL. Returns 0, or a negative errno.

@@ -19,8 +19,10 @@ static inline uint64_t core_cache_hash(const void *data, size_t size, uint64_t s
 
 	for (; size >= sizeof word; bytes += sizeof word, size -= sizeof word) {
 		memcpy(&word, bytes, sizeof word);
+		// If `word` is equal to `hash`, the product is 0. Then the shifted hash keeps part of the earlier
+		// words.
 		hash = core_cache_mix(hash ^ word, 0xd6e8feb86659fd93) + (hash >> 32) +
-		       1; // without this 1, a word could cancel the words before it
+		       1; // prevents the hash from staying 0 while the words are 0
 	}
 	word = 0;
 	memcpy(&word, bytes, size);

@@ -172,7 +172,8 @@ static bool is_whole(const char *entry, size_t size, struct header *ret_header)
 			 2 * ret_header->symbol_count);
 }
 
-// Reads a table from texts that has_texts() has checked.
+// Makes a table of symbols from texts that has_texts() has checked: for each symbol, its name expression and the
+// symbol.
 static struct vg_symbol *read_symbols(const char *texts, size_t count)
 {
 	struct vg_symbol *table = calloc(count + 1, sizeof *table);

@@ -12,8 +12,9 @@ struct core_cache_key {
 	bool has_time; // true: the source contains the time of compilation, so the result is not stored
 };
 
-// Fills a zeroed key. The caller finishes the key, also after a failure. INVALID if the compiler reads files and the
-// options have no digest of these files; NO_MEMORY.
+// Fills in *ret_key, which must be zeroed. Call core_cache_key_finish() also after a failure. Fails with INVALID if the
+// compiler may read files, and the options contain no digest (hash) of these files. Other failures are NO_MEMORY, and
+// NOT_FOUND or NO_DRIVER for a tool that cannot be used.
 enum vg_status core_cache_key_make(const struct vg_program *program, enum vg_code_type target,
 				   const struct core_arguments *arguments, const struct vg_compile_options *options,
 				   struct core_cache_key *ret_key);

@@ -68,7 +68,8 @@ static enum vg_status add_tool(struct core_cache_key *key, const struct vg_progr
 	return VG_OK;
 }
 
-// Adds the environment variables from which NVRTC takes further options. These options may name files.
+// Adds the environment variables from which NVRTC takes further options. Fails if such a variable is set and the
+// program gives no digest, because the options may make the compiler read files.
 static enum vg_status add_environment(struct core_cache_key *key, const struct vg_program *program,
 				      const struct vg_compile_options *options)
 {

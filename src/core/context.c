@@ -180,7 +180,8 @@ enum vg_status core_context_borrow(CUcontext identity, CUgreenCtx green, struct 
 	return status;
 }
 
-// Finds the green context whose CUcontext is `identity`: the one to which the default stream of `identity` belongs.
+// Asks the driver for the green context whose handle as a CUcontext is `identity`. The default stream of `identity`
+// belongs to it. Returns NULL in *ret_green if `identity` is not a green context.
 static enum vg_status find_green(CUcontext identity, CUgreenCtx *ret_green)
 {
 	CORE_ENTER(scope, identity);

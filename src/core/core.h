@@ -5,8 +5,8 @@
 #include "virgate/status.h"
 
 extern const struct vg_driver *core_driver;
-// The driver function and the processor's properties that a launch needs, in one cache line. Changes together with the
-// table.
+// What each launch reads: the driver function, and whether the CPU supports AVX2, together in one cache line. Changes
+// together with `core_driver`.
 struct core_launching {
 	__typeof__(((struct vg_driver *)0)->cuLaunchKernelEx) launch;
 	bool avx2;
@@ -14,7 +14,8 @@ struct core_launching {
 extern struct core_launching core_launching;
 
 // Loads the driver, calls cuInit and builds the table of devices, once per process. After a failure the next call tries
-// again. NO_DRIVER, DRIVER. Any thread.
+// again. Fails with NO_DRIVER, NOT_FOUND (no device), DRIVER or NO_MEMORY. Fails with STATE if another thread was in
+// this function when the process was forked. Any thread.
 enum vg_status core_open(void);
 // True in a child that was forked after core_open(). In such a child the driver does not work, and releasing handles
 // may hang.

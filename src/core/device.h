@@ -23,7 +23,7 @@ struct vg_device {
 	// yet.
 	_Atomic uint64_t properties[CORE_PROPERTIES];
 	struct vg_memory_resource
-		*memory_resource; // owns a reference; under the lock of default_resource.c; NULL: not chosen yet
+		*memory_resource; // owns a reference; NULL: not chosen yet; the lock in default_resource.c protects it
 };
 
 // Fills the table of devices. Called by core_open() under its lock.

@@ -1,4 +1,5 @@
-// Reads the properties of a device, which one list in the public header defines. The device object caches the values.
+// Reads the properties of a device, and caches their values in the device object. VG_DEVICE_PROPERTY_LIST in the public
+// header lists the properties.
 #include "base/status.h"
 #include "core/device.h"
 #include "core/error.h"

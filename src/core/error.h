@@ -3,9 +3,10 @@
 #include "core/return.h"
 #include "core/scope.h"
 
-// Sets the thread's last error to DRIVER with "CALL: CUDA_ERROR_X: explanation; …". `format` describes the request;
-// "%s" with "" adds nothing. Adds what the driver has logged since its log was last read or skipped. Calling a function
-// that the driver lacks gives CUDA_ERROR_NOT_SUPPORTED: check the driver's version before calling a newer entry.
+// Sets the thread's last error to DRIVER with "CALL: CUDA_ERROR_X: explanation; …". `format` and its arguments describe
+// the request; pass "%s" and "" for no description. Adds what the driver has logged since its log was last read or
+// skipped. A function that the driver lacks also returns an error, CUDA_ERROR_NOT_SUPPORTED. So check the driver's
+// version before you call a newer function.
 __attribute__((format(printf, 3, 4))) enum vg_status core_driver_failed(CUresult result, const char *call,
 									const char *format, ...);
 

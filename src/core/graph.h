@@ -4,8 +4,8 @@
 #include "core/graph_definition.h"
 #include "virgate/graph.h"
 
-// References to the objects that the new parameters of one changed node use. This library owns the references: in the
-// driver, only graphs can own user objects, and executable graphs cannot.
+// References to the objects that the new parameters of one changed node use. This library owns the references itself,
+// because the driver attaches user objects to graph definitions only, not to executable graphs.
 struct core_graph_change {
 	struct core_graph_change *next;
 	CUgraphNode node;

@@ -44,7 +44,8 @@ struct vg_graph_definition {
 	bool copied;	   // true: an executable graph needs the references of all nodes, even of removed ones
 };
 
-// Returns INVALID if the definition is NULL, CLOSED, or STATE if the driver destroyed its graph; else VG_OK.
+// Returns VG_OK if the definition can be used. Otherwise returns INVALID (it is NULL), CLOSED (it was closed, or its
+// node was removed) or STATE (the driver destroyed a graph of its tree).
 enum vg_status core_graph_check(const struct vg_graph_definition *definition, const char *name);
 enum vg_status core_graph_node_check(const struct vg_graph_node *node, const char *name);
 // Checks a node like core_graph_node_check(), and also returns INVALID for a node of another type.

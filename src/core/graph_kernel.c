@@ -10,7 +10,7 @@ struct description {
 	struct core_graph_spec spec;
 	struct core_launch launch;
 	struct vg_kernel *kernel;
-	void **values; // addresses of the values as the program gave them; owned
+	void **values; // addresses of the values as the program gave them; owns this array, not the values
 };
 
 static enum vg_status refuse_serialization(const struct core_launch *launch)

@@ -90,8 +90,8 @@ static enum vg_status update_graph(struct vg_graph *graph, struct vg_graph_defin
 	if (r)
 		return core_driver_failed(r, "cuGraphExecUpdate", "graph update failed, the graph is as before: %s",
 					  explain_update(info.result));
-	// The nodes now need the references of the source graph. The driver has these as user objects, so the old
-	// references are not needed.
+	// The nodes now use the objects of the source graph, and the driver owns references to these as user objects.
+	// So the references of earlier changes are not needed any more.
 	while (graph->changes)
 		outdate_change(graph, &graph->changes);
 	free_outdated(graph);

@@ -17,7 +17,9 @@ struct vg_kernel {
 	struct vg_object_code *code; // owns a reference; NULL: borrowed from a library of the program
 	void *owner;		     // owner of a borrowed kernel; passed to `release` at the end
 	void (*release)(void *owner);
-	uint16_t sizes[]; // size of each parameter, at most 32,764 bytes together; the offsets and the title follow
+	// The size of each parameter. The parameters have at most 32,764 bytes together. After the sizes follow the
+	// offsets of the parameters, and then the title.
+	uint16_t sizes[];
 };
 
 static inline const uint16_t *core_kernel_offsets(const struct vg_kernel *kernel)

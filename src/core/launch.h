@@ -18,8 +18,8 @@ static inline void core_launch_point(struct core_launch *launch)
 	launch->native.attrs = launch->attributes;
 }
 
-// Converts a configuration that CORE_OPTIONS has copied, and checks it against what `device` supports, without a driver
-// call. INVALID, UNSUPPORTED.
+// Converts a complete configuration, as vg_options_copy() returns it, to the driver's form. Checks it against what
+// `device` supports, without a driver call. Fails with INVALID or UNSUPPORTED.
 enum vg_status core_launch_configure(struct core_launch *launch, const struct vg_launch_config *config,
 				     const struct vg_device *device);
 // Checks the number, the sizes and the addresses of the arguments. Stores the addresses in `ret_values`, which must
@@ -29,7 +29,7 @@ enum vg_status core_launch_check_arguments(const struct vg_kernel *kernel, const
 // Checks one argument. INVALID: no such parameter, wrong size, or no address.
 enum vg_status core_launch_check_argument(const struct vg_kernel *kernel, size_t index, const void *value, size_t size);
 // Checks that all blocks of a cooperative launch fit on the device at once. Returns VG_OK for other launches. Call with
-// `context` current. LIMIT, UNSUPPORTED, DRIVER.
+// `context` current. Fails with LIMIT if the blocks do not fit, or with UNSUPPORTED, INVALID or DRIVER.
 enum vg_status core_launch_check_cooperative(const struct core_launch *launch, const struct vg_kernel *kernel,
 					     struct vg_context *context);
 // Checks a launch against the limits of the device and of the kernel. INVALID: the error names the exceeded limit.

@@ -27,8 +27,8 @@ struct vg_linker {
 	struct core_arguments shown; // returned by vg_linker_arguments()
 };
 
-// Checks every option, and makes nvJitLink's arguments or the driver's options for the chosen back end. INVALID,
-// NO_DRIVER, NO_MEMORY.
+// Checks every option, and makes nvJitLink's arguments or the driver's options for the chosen back end. Fails with
+// INVALID or NO_MEMORY. Without an architecture and a device, may also fail like core_open().
 enum vg_status core_linker_options(struct vg_linker *linker, const struct vg_linker_options *options);
 void core_linker_arguments(const struct vg_linker *linker, enum vg_code_type target,
 			   struct core_arguments *ret_arguments);

@@ -41,7 +41,8 @@ enum vg_status core_object_close(struct core_object *object);
 
 // Sets the error of an object that cannot be used: INVALID for NULL, or CLOSED.
 enum vg_status core_object_refuse(const struct core_object *object, const char *name);
-// Returns VG_OK, or INVALID if the object is NULL, or CLOSED.
+// Returns VG_OK if the object can be used. Otherwise sets the error, and returns INVALID (the object is NULL) or CLOSED
+// (the program has closed it).
 static inline enum vg_status core_object_check(const struct core_object *object, const char *name)
 {
 	if (__builtin_expect(object && !atomic_load_explicit(&object->closed, memory_order_relaxed), 1))
