@@ -17,8 +17,8 @@ static unsigned int measure_format(CUarray_format format)
 	case CU_AD_FORMAT_SIGNED_INT16:
 	case CU_AD_FORMAT_HALF:
 		return 2;
-	// No other format needs more than four bytes for a channel of an element. Block-compressed and planar formats
-	// need less.
+	// All other formats need at most four bytes for a channel of an element. Block-compressed and planar formats
+	// need fewer.
 	default:
 		return 4;
 	}
@@ -34,7 +34,8 @@ static uint64_t compute_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int
 	for (int i = 0; i < 3; i++)
 		if (extents[i] && __builtin_mul_overflow(bytes, extents[i], &bytes))
 			return 0;
-	// each mipmap level is a quarter of the level before it
+	// In a 2D array, each mipmap level needs a quarter of the level before it. So all further levels together need
+	// a third of the first level.
 	if (levels > 1 && __builtin_add_overflow(bytes, bytes / 3 + 1, &bytes))
 		bytes = UINT64_MAX;
 	bytes = shim_round_granularity(bytes);
@@ -105,7 +106,8 @@ static CUresult finish_array(CUresult result, CUarray *array, uint64_t bytes)
 	return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
-// Creates an array. The last arguments are the array's description for cuArray3DCreate_v2().
+// Defines a hook that creates an array. The last arguments of the macro are the members of the CUDA_ARRAY3D_DESCRIPTOR
+// that describes the same array.
 #define CREATE_ARRAY(abi, descriptor, ...)                                                                    \
 	SHIM_EXPORT CUresult CUDAAPI abi(CUarray *array, const descriptor *shape)                             \
 	{                                                                                                     \
@@ -170,8 +172,8 @@ static CUresult finish_destroy(CUresult result, const struct shim_record *record
 DESTROY_ARRAY(cuArrayDestroy, CUarray, SHIM_ARRAY)
 DESTROY_ARRAY(cuMipmappedArrayDestroy, CUmipmappedArray, SHIM_MIPMAP)
 
-// Pins the physical memory that is mapped as tiles of a sparse array. The memory stays pinned, and charged, until the
-// array is destroyed, even if the tiles are unmapped earlier.
+// Adds a reference (a pin) to the physical memory that is mapped as tiles of a sparse array. So the memory stays
+// allocated, and charged, until the array is destroyed, even if the tiles are unmapped earlier.
 static void pin_tiles(const CUarrayMapInfo *list, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++) {

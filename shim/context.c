@@ -72,9 +72,10 @@ static CUresult charge_primary(enum vg_entry entry, uint64_t *ret_charged)
 	return result;
 }
 
-// Notes in the list of contexts that a primary context was created (`change` is 1) or destroyed (-1). In a process with
-// one device, the list has a special place for the primary context. In a process with several devices, primary contexts
-// are in the list like other contexts, and shim_only_context stays NULL.
+// Updates the list of contexts (shim/contexts.h) after a primary context was created (`change` is 1) or destroyed (-1;
+// `destroyed` is its handle). A process with one device stores its primary context by shim_contexts_set_primary(). In a
+// process with several devices, primary contexts are in the list like other contexts. Then shim_only_context, the only
+// context of the process, stays NULL.
 static void note_primary(const struct primary *primary, int change, CUcontext destroyed)
 {
 	if (shim_device_count == 1)

@@ -15,7 +15,8 @@ static unsigned int other_count; // number of contexts other than the primary on
 enum { OTHERS = 64 };
 static CUcontext others[OTHERS]; // contexts other than the primary one, OTHERS at most
 
-// Sets shim_only_context. Call it with the lock held.
+// Sets shim_only_context to the primary context if that is charged and the process has no other context, or else to
+// NULL. Call it with the lock held.
 static void find_only_context(void)
 {
 	shim_only_context = is_primary_charged && other_count == 0 ? primary : NULL;

@@ -15,8 +15,8 @@ CUcontext shim_current_context(void);
 CUcontext shim_context_of_stream(CUstream stream);
 // Stores the live contexts, at most `most` of them, and returns how many it stored.
 size_t shim_contexts_list(CUcontext *ret_contexts, size_t most);
-// Stores the primary context; NULL: the primary context is unknown or destroyed. is_charged: the primary context exists
-// and is charged.
+// Stores the primary context. `context` is NULL if the handle is unknown, or if the context was destroyed.
+// `is_charged`: the primary context exists and is charged, even if its handle is unknown.
 void shim_contexts_set_primary(CUcontext context, bool is_charged);
 // Note that a context other than the primary one was created (shim_contexts_add) or destroyed (shim_contexts_remove).
 void shim_contexts_add(CUcontext context);

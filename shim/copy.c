@@ -38,7 +38,8 @@ bool shim_copy_is_host_side(CUmemorytype type, CUdeviceptr address)
 	return type == CU_MEMORYTYPE_HOST || (type == CU_MEMORYTYPE_UNIFIED && shim_copy_is_host_address(address));
 }
 
-// Returns false for a copy from host to host.
+// Stores the direction of a copy: to the device, to the host, or within the device. Returns false for a copy from host
+// to host.
 static bool find_direction(bool from_host, bool to_host, enum turn_copy *ret_direction)
 {
 	if (from_host && to_host)

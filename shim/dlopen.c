@@ -37,8 +37,9 @@ static bool names_library(const char *file, const char *library)
 	return base[length] == '\0' || (base[length] == '.' && base[length + 1] >= '0' && base[length + 1] <= '9');
 }
 
-// Returns true if a library with this SONAME is loaded already, which is then the interposer for it. dlopen finds a
-// loaded library before it opens a file. If this interposer is not preloaded, programs load the real library as usual.
+// Returns true if a library with this SONAME is loaded already. If the interposer for it is preloaded, that library is
+// the interposer, because preloaded libraries come first. dlopen finds a loaded library before it opens a file. If no
+// such library is loaded, shim_dlopen_file() leaves the program's file name unchanged.
 static bool is_interposed(const char *soname)
 {
 	void *handle = shim_real_dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);

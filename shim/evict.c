@@ -26,9 +26,10 @@ static const struct vg_ledger *ledger;
 extern const int32_t shim_evict_stubs[VG_ENTRY_COUNT] SHIM_HIDDEN;
 void *shim_evict_below[VG_ENTRY_COUNT];
 
-// The families of driver calls, and whether their calls wait at the pager's gate. Calls that launch work or use
-// addresses must wait, because they must not run while memory is in the host. Calls that wait for work or query it do
-// not, because they may last long. Nor do calls for memory that never moves.
+// For each family of driver functions (a column of entries.def): whether their calls wait at the pager's gate. Calls
+// that launch work or use addresses must wait, because they must not run while memory is in the host. Calls that wait
+// for work or query it do not wait at the gate, because they may last long. Calls for memory that never moves do not
+// wait there either.
 enum {
 	gated_array = false,
 	gated_capture = false, // but calls that begin a capture are in also_gated[]
@@ -150,7 +151,7 @@ static const char *format_reason(const struct pager_slot *slot, char *text, size
 		snprintf(text, size, "%llu MiB of host memory are missing", mib);
 		return text;
 	case PAGER_DEVICE:
-		if (!mib) // the device has room for the memory itself, but not for the driver's own memory
+		if (!mib) // the process's memory fits on the device, but the driver needs more for itself
 			return "the GPU lacks memory; trying again";
 		snprintf(text, size, "the GPU lacks %llu MiB; trying again", mib);
 		return text;
@@ -216,9 +217,10 @@ void shim_evict_fill_driver(void)
 	pager_driver.cuModuleGetGlobal_v2 = cuModuleGetGlobal_v2;
 }
 
-// Returns how much memory a process must have before the GPU hashes blocks to find the unchanged ones. Copying less
-// memory takes only milliseconds. The simulated GPU interprets the hash kernel, which takes longer than copying. So the
-// simulated GPU does not hash, unless VIRGATE_SIM_HASH sets this figure in MiB.
+// Returns how many bytes of movable memory a process must have before the pager looks for unchanged blocks. The GPU
+// hashes the blocks, and blocks that are the same as in the host's last copy are not copied again. Copying less memory
+// takes only milliseconds. The simulated GPU interprets the hash kernel, which takes longer than copying. So it does
+// not hash, unless VIRGATE_SIM_HASH sets this figure in MiB.
 static uint64_t choose_hash_least(const struct vg_ledger *of)
 {
 	const char *mib = secure_getenv("VIRGATE_SIM_HASH");

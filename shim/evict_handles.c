@@ -69,8 +69,9 @@ bool shim_evict_is_mapped(CUdeviceptr address, size_t size)
 	return shim_evictable && pager_mapping_can_leave(address, address + size);
 }
 
-// Reports that the device does not support GPUDirect RDMA. Otherwise programs would request all memory to be reachable
-// by other devices. Such memory must stay on the device, because other devices learn its physical addresses.
+// Reports that the device supports neither GPUDirect RDMA nor dma-bufs. Otherwise programs such as PyTorch would create
+// all their memory so that GPUDirect RDMA can reach it. Memory of that kind must stay on the device, because other
+// devices learn its physical addresses.
 static CUresult CUDAAPI with_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
 	CUresult result = driver.cuDeviceGetAttribute(value, attribute, device);

@@ -1,6 +1,6 @@
 // Answers queries about evictable memory. The answers are those for memory of cuMemAlloc(), also while the memory is in
-// the host. Queries for the physical memory, which changes with each move, fail with codes after which libraries fall
-// back to copies.
+// the host. The memory is reported as not capable of IPC and GPUDirect RDMA, because its physical memory changes with
+// each move. cuPointerGetAttribute() returns CUDA_ERROR_INVALID_VALUE for attributes that this file does not answer.
 #include <string.h>
 
 #include "pager/gate.h"
@@ -63,7 +63,7 @@ static CUresult get_attribute(const struct pager_range *range, CUdeviceptr addre
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 		ANSWER(unsigned int, range->sync_memops);
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-		// This bit shows that the number is not the driver's: the driver counts up from 1.
+		// Bit 62 distinguishes this buffer ID from the driver's buffer IDs, which count up from 1.
 		ANSWER(unsigned long long, range->number | 1ull << 62);
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
 		ANSWER(unsigned int, 0);

@@ -69,7 +69,7 @@ evict_call: /* %eax has the row of the function in entries.def */
 	.cfi_adjust_cfa_offset -8
 	subl $1, (%r11)
 	ret
-2:	subl $1, (%r11) /* the gate is closed: go to 3 and wait, unless this thread is inside the gate already */
+2:	subl $1, (%r11) /* gate closed: uncount the call; if it is the outermost, wait at 3, else go to 1 */
 	jz 3f
 	addl $1, (%r11)
 	jmp 1b

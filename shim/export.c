@@ -36,8 +36,8 @@ static void watch_range(int descriptor, struct shim_physical *physical, uint64_t
 	shim_register(vg_ledger_name(shim_session_ledger()));
 }
 
-// Returns the physical memory that contains a range, with a new reference. A dma-buf of any range of it keeps all of it
-// allocated.
+// Returns the physical memory that contains a range, with a new reference. A dma-buf of a part of that memory keeps the
+// whole memory allocated.
 static struct shim_physical *find_piece(CUdeviceptr address, size_t size, uint64_t *ret_bytes)
 {
 	struct shim_physical *physical = shim_mapping_find(address, size, ret_bytes);

@@ -51,7 +51,8 @@ static bool start_watching(void)
 }
 
 // Returns whether the watcher's descriptor is still the epoll instance that this file created. The program may have
-// closed the descriptor and reused its number. Only the instance of this file has an entry for the witness already.
+// closed the descriptor and reused its number. So this function tries to add an entry for the witness. That fails with
+// EEXIST only in the instance of this file, because it has that entry already.
 static bool is_watcher_ours(void)
 {
 	if (watcher < 0 || witness < 0)

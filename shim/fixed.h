@@ -9,7 +9,8 @@
 // in a forked child.
 extern bool shim_evictable;
 
-// Notes a change of the charge for evictable memory. Call it before the memory is charged, and after it is refunded.
+// Notes a change of the charge for evictable memory. Call it before the memory is charged, and after it is refunded. In
+// this order, the sum of memory that cannot move is never too high, so no process of the vGPU is refused wrongly.
 void shim_fixed_note_evictable(int64_t bytes);
 // Returns true if the fixed part has no room for another `bytes` of memory that cannot move.
 bool shim_fixed_exceeds(uint64_t bytes);

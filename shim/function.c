@@ -16,7 +16,7 @@
 		if (result == CUDA_SUCCESS)                                                     \
 			shim_load_note_use(type, module);                                       \
 		else                                                                            \
-			*code = NULL; /* no handle, even if the code stays loaded */            \
+			*code = NULL; /* a failed call returns no handle to loaded code */      \
 		return result;                                                                  \
 	}
 GET_CODE(cuLibraryGetKernel, SHIM_LIBRARY, CUlibrary, CUkernel, shim_kernel_load_from)

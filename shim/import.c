@@ -43,8 +43,8 @@ static CUresult charge_unknown(enum vg_entry entry, CUdeviceptr address, uint64_
 }
 
 // Stores `physical` in the record of an opened address, and takes over the caller's reference to it. If `physical` is
-// NULL, this process is charged first (charge_unknown). If the record exists already, because the process has opened
-// the address before, it has a reference: then drops the caller's one.
+// NULL, this process is charged first (charge_unknown). If the process has opened the address before, its record has a
+// reference already. Then the record counts one more opening, and the caller's reference is dropped.
 static CUresult store_opened(enum vg_entry entry, CUdeviceptr address, uint64_t key, struct shim_physical *physical)
 {
 	struct shim_record record;

@@ -1,6 +1,7 @@
-// Loads and charges modules and kernels early. By default the driver loads lazily: variables when the program first
-// gets a handle, and a kernel's code at its first launch. But programs do not expect a launch to fail for lack of
-// memory. So the code is loaded and charged when the program gets the handle. An unused library costs nothing.
+// Loads the code of kernels and functions early, and charges it. By default the driver loads code at its first use,
+// such as a kernel's code at its first launch. But programs do not expect a launch to fail for lack of memory. So the
+// code is loaded and charged when the program gets the handle of a kernel or function. A library from which the program
+// gets nothing is not loaded, so it costs nothing.
 #include "shim/kernel.h"
 
 #include "shim/local.h"

@@ -27,9 +27,10 @@ static bool has_room(uint64_t bytes)
 	return limit >= charged && bytes <= limit - charged;
 }
 
-// Bounds for the measured size of loaded code, which is too large if another vGPU allocates during the measurement. A
-// size of at most `trusted` bytes that fits into the limit is charged as measured. For any other size, no more is
-// charged than the daemon's figure for this process, or than `plausible` bytes if the daemon does not answer.
+// Bounds for the charge of loaded code. Its measured size is too large if another vGPU allocates during the
+// measurement. A size of at most `trusted` bytes that fits into the limit is charged as measured. Any other size is
+// charged up to the memory that the daemon measures for this process and that is not charged yet. If the daemon does
+// not answer, it is charged up to `plausible` bytes.
 static const uint64_t trusted = 4ull << 20, plausible = 256ull << 20;
 
 // Returns how much memory was allocated since measure_level() returned `before`.
@@ -46,7 +47,8 @@ static uint64_t measure_since(int64_t before)
 }
 
 // Makes the daemon measure the undeclared memory of this process again, and charges the new figure. Call it after code
-// of `bytes` was loaded or unloaded, which changes the undeclared memory.
+// of `bytes` was loaded and charged, or unloaded and refunded: the older figure does not take that into account. Does
+// nothing if `bytes` is at most `trusted`.
 static void refresh_undeclared(uint64_t bytes)
 {
 	if (bytes > trusted && shim_undeclared_measure(shim_session_ledger(), &bytes))
@@ -95,8 +97,8 @@ static void refund_load(uint64_t bytes)
 	refresh_undeclared(bytes);
 }
 
-// For each device: the bytes that are charged for the code which this thread unloads. collect_bytes() adds those of one
-// record.
+// For each device: the bytes that are charged for the code which this thread unloads now. collect_bytes() adds the
+// charge of one removed record to them.
 static _Thread_local uint64_t collected[SHIM_DEVICES];
 
 static void collect_bytes(const struct shim_record *record)

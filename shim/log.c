@@ -104,7 +104,8 @@ static const char *format_in_unit(uint64_t bytes, struct unit unit, char text[32
 enum { ADVICE = 512 };
 
 // Writes a limit to suggest for `virgate set`: one and a half times the limit, or what this request needs if that is
-// more. The value is rounded up, but at most `ceiling`. Returns false if `ceiling` is not enough.
+// more. The value is rounded up, but is at most `ceiling`, the largest limit that the daemon could give the vGPU.
+// Returns false if `ceiling` is not enough.
 static bool suggest_limit(const struct vg_ledger_refusal *refusal, uint64_t ceiling, char text[32])
 {
 	const uint64_t gib = 1ull << 30, mib = 1ull << 20, step = refusal->limit >= 2 * gib ? gib : mib;

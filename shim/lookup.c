@@ -96,9 +96,9 @@ static bool may_pass_unknown(const char *api, int version)
 	return passes;
 }
 
-// Returns whether entries.def has the version of the driver function at `address`. Versions newer than CUDA_VERSION are
-// not in entries.def. A newer `version` counts as present only if the driver returns the same address for CUDA_VERSION:
-// then the function has not changed since.
+// Returns true unless the driver function at `address` is newer than entries.def, which lists versions up to
+// CUDA_VERSION. For a newer `version`, asks the driver for the address of version CUDA_VERSION. If that address is the
+// same, the function has not changed since.
 static bool is_in_our_list(const char *api, const void *address, int version, cuuint64_t flags)
 {
 	void *ours = NULL;

@@ -36,6 +36,7 @@ struct shim_physical *shim_mapping_find(CUdeviceptr address, uint64_t size, uint
 // identify the pin, so that it can be removed. Memory that is not charged to this process is ignored.
 void shim_pin(CUmemGenericAllocationHandle handle, uint64_t owner, uint64_t offset);
 void shim_pin_address(CUdeviceptr address, uint64_t owner, uint64_t offset);
-// Returns the owner under which memory bound to a multicast object is pinned. The pins end with the object's last
-// reference. The handle cannot be the owner: the driver may reuse its number while mappings of the object still exist.
+// Returns the `owner` to pass to shim_pin() for memory that is bound to a multicast object. The pins end with the
+// object's last reference. The owner is not the handle, because the driver may reuse the handle while mappings of the
+// object still exist. If the handle has no record, returns the handle.
 uint64_t shim_multicast_owner(CUmemGenericAllocationHandle multicast);

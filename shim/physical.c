@@ -68,8 +68,8 @@ void shim_physical_resize(struct shim_physical *physical, uint64_t bytes)
 		change_exported(physical, true, physical->references);
 }
 
-// Removes the references to memory (struct pin) that `owner` has: those at `offset` in the owner, or all of them. Call
-// it with the lock held.
+// Removes pins (references that keep memory allocated) of an array or multicast object `owner`: those with this
+// `offset`, or all of them. Call it with the lock held.
 static void remove_pins(uint64_t owner, bool all, uint64_t offset)
 {
 	for (struct pin **link = &pins; *link;) {

@@ -21,8 +21,8 @@ struct shim_physical {
 	uint64_t mark;	 // mark (shim/mark.h) on the memory's descriptors; 0: none
 	char *guest_of;	 // name of the vGPU whose ledger has the shared allocation; NULL: this process's vGPU
 	struct shim_physical *next_shared;
-	// Ends this process's part in the shared allocation. Returns how many bytes this process must refund. The
-	// pointer is set while `shared` is not 0. Call the function with the lock held.
+	// Removes this object from its shared allocation. Returns how many bytes this process must refund. This pointer
+	// is set while `shared` is not 0. Call the function with the lock held.
 	uint64_t (*leave_shared)(struct shim_physical *physical);
 };
 

@@ -242,8 +242,8 @@ SHIM_EXPORT CUresult CUDAAPI cuMemPoolExportToShareableHandle(void *handle, CUme
 	return result;
 }
 
-// An imported pool shares the whole charge of its owner, because the driver does not report how much of the pool this
-// process opens.
+// An imported pool counts as a shared allocation of all bytes that are charged for its owner's pool. The driver does
+// not report how much of the pool this process opens.
 SHIM_EXPORT CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle,
 								CUmemAllocationHandleType type,
 								unsigned long long flags)

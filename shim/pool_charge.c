@@ -141,8 +141,9 @@ static void unlink_pool(struct shim_pool *ended)
 	}
 }
 
-// Removes a pool that is destroyed and empty from the list. Returns how many bytes the caller must refund; a part of
-// the charge may have passed to the pool's shared allocation.
+// Removes a destroyed pool that has no allocations from the list. Returns how many bytes the caller must refund. If
+// other processes still have the exported pool open, the pool's shared allocation keeps the charge, and this process
+// does not refund that part.
 static uint64_t end_pool(struct shim_pool *pool)
 {
 	SHIM_ON_DEVICE(pool->device);
@@ -272,7 +273,8 @@ static struct shim_pool *remove_pool(CUmemoryPool handle)
 	return pool;
 }
 
-// Inserts an imported or uncounted pool into the list again, because the driver still has it.
+// Inserts a pool that is not charged to this process (imported, or in host memory) into the list again, because the
+// driver still has it.
 static void put_back(struct shim_pool *pool)
 {
 	pthread_mutex_lock(&lock);

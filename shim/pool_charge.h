@@ -26,8 +26,8 @@ void shim_pool_note_free(struct shim_record *record);
 
 // Makes an exported pool a shared allocation, because other processes may import the pool by its descriptor.
 void shim_pool_note_export(CUmemoryPool handle, int descriptor);
-// Notes an imported pool. `physical` is this process's part of the owner's shared allocation, or NULL if no vGPU is
-// charged for the pool. Takes over the caller's reference.
+// Notes an imported pool. `physical` is this process's object for the shared allocation of the pool's owner, or NULL if
+// no vGPU is charged for the pool. Takes over the caller's reference.
 void shim_pool_note_import(CUmemoryPool handle, struct shim_physical *physical);
 // Returns this process's object for the memory of an imported pool, with a new reference; NULL: it has none.
 struct shim_physical *shim_pool_find_import(CUmemoryPool handle);
@@ -35,8 +35,8 @@ struct shim_physical *shim_pool_find_import(CUmemoryPool handle);
 // Destroys a pool. The driver keeps its memory until its last allocation is freed, so the pool stays charged until
 // then.
 CUresult shim_pool_destroy(struct shim_pool *pool);
-// Destroys a pool whose memory is not charged to this process. If it was imported, drops this process's part of the
-// owner's shared allocation.
+// Destroys a pool whose memory is not charged to this process. When the last import of an imported pool is destroyed,
+// drops the reference to the shared allocation of the pool's owner.
 CUresult shim_pool_destroy_uncounted(CUmemoryPool handle);
 
 // Sets the charges of all pools to what the driver reports as reserved.

@@ -19,8 +19,8 @@ CUresult shim_raise_for_launch(enum vg_entry entry, CUfunction function, CUstrea
 // Refunds the charge if the launch failed. Call it after the launch. Returns `result`.
 CUresult shim_raise_finish(CUresult result, const struct shim_raise *raise);
 // Charges what the launch of a graph's kernel node will need. Call it before the node is added or changed. At the
-// launch, not all nodes can be found: the driver does not list those in the body of a conditional node. It also does
-// not list those of a graph that has updated the executable graph.
+// launch it is too late, because the driver does not list all nodes then. Nodes in the body of a conditional node are
+// missing. If another graph has updated the executable graph, the nodes of that graph are missing, too.
 CUresult shim_raise_for_kernel_node(enum vg_entry entry, CUfunction function, CUcontext context);
 // Charges what the launch of a graph node of any type will need, as shim_raise_for_kernel_node() does.
 CUresult shim_raise_for_node(enum vg_entry entry, const CUgraphNodeParams *parameters);

@@ -66,7 +66,8 @@ static _Atomic bool has_lost_leave;
 bool shim_guest_join(const char *vgpu, uint64_t key, struct vg_wire_guest *ret_guest)
 {
 	struct vg_wire_guest asked = {.key = key};
-	// This message is sent even after a timeout: it is rare, and decides for a long time which vGPU is charged.
+	// This message is sent even in the pause after a timeout (pause_ns). Such messages are rare, and the answer
+	// decides which vGPU is charged for as long as this process has the memory open.
 	const char *socket = has_lost_leave ? NULL : find_daemon(vgpu, &asked.self);
 
 	return socket && vg_wire_be_guest(socket, &asked, ret_guest) == 0 && ret_guest->share;

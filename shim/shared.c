@@ -38,8 +38,9 @@ static struct shim_physical *find_guest(uint32_t number, const char *of)
 	return NULL;
 }
 
-// Ends this process's part in the shared allocation. *ret_passed: how many bytes of this process's charge now belong to
-// the shared allocation, so that the caller does not refund them.
+// Removes this process's object from its shared allocation. If this process owns the shared allocation and other
+// processes have it open, the shared allocation keeps the charge. *ret_passed is the number of bytes that it keeps,
+// which the caller does not refund.
 static void leave_shared(struct shim_physical *physical, uint64_t *ret_passed)
 {
 	uint32_t number = physical->shared;
@@ -120,8 +121,8 @@ static struct shim_physical *join_here(uint64_t key)
 	physical->is_joined = true;
 	physical->size = size;
 	add_shared(physical, number);
-	// The driver may count the memory for this process after its owner has ended. So the daemon must not derive the
-	// size of a context from this process any more.
+	// After the process that owns the memory has ended, the driver may report the memory as memory of this process.
+	// So the daemon must not derive the size of a context from this process's memory any more.
 	shim_first_context_ended();
 	return physical;
 }

@@ -6,7 +6,7 @@
 
 enum { SHIM_KEY_IPC = 'i', SHIM_KEY_POINTER = 'p', SHIM_KEY_DESCRIPTOR = 'd', SHIM_KEY_POOL = 'm' };
 
-// Makes memory of this process known by `key`. Other processes that open the memory then are not charged for it. If the
+// Makes memory of this process known by `key`. Processes that open the memory afterwards are not charged for it. If the
 // ledger has no room for the key, each of these processes is charged in addition.
 void shim_shared_name(struct shim_physical *physical, uint64_t key);
 // Finds the shared allocation `key`, and notes in the ledger that this process has it open. Call it before a driver

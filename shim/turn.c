@@ -52,9 +52,9 @@ static struct gate gates[SHIM_DEVICES];
 // word of the device.
 static const uint32_t closed_word = 1;
 
-// While the gate is open, a thread adds 64 to the counter of launches at every 64th launch, instead of 1 at each. Calls
-// that are not launches, such as copies on the device, are counted apart: otherwise every 64th call could be a copy,
-// and launches would never be counted.
+// While the gate is open, a thread adds 64 to the ledger's counter of launches at every 64th launch, instead of 1 at
+// each. Calls that are not launches, such as copies, have a count of their own for this. With a common count, every
+// 64th call could be a copy from or to host memory, which is not counted. Then the launches would never be counted.
 enum { OPEN_LAUNCHES = 64 };
 static __thread SHIM_TLS unsigned int launches_open, others_open;
 static const uint64_t unknown_least_ns = 100000; // estimated duration of a kind of work that was never measured
@@ -120,9 +120,9 @@ static uint64_t read_argument(const struct call *call, int index)
 	return index < 6 ? call->registers[index] : call->stack[index - 6];
 }
 
-// Calls the driver with eleven arguments, all integers or pointers. That is as many as any of these functions has; a
-// function with fewer parameters ignores the rest. For such a function, the last arguments are read from the caller's
-// stack beyond its own arguments, which a sanitizer would report.
+// Calls the driver with eleven arguments, all integers or pointers. No function in turns.def has more parameters; a
+// function with fewer ignores the rest. For such a function, the last arguments are read from the caller's stack beyond
+// its own arguments, which a sanitizer would report.
 static __attribute__((no_sanitize_address)) CUresult forward(const struct call *call)
 {
 	typedef CUresult function(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
@@ -304,8 +304,9 @@ static uint64_t estimate_unknown(const struct gate *gate)
 	return window > unknown_least_ns ? window : unknown_least_ns;
 }
 
-// Returns true for a call that need not be counted now. While the gate is open, one call of OPEN_LAUNCHES is counted as
-// OPEN_LAUNCHES calls, and the others are not counted. *calls is the number of calls that the thread has made so far.
+// Returns true for a call that need not be counted now. While the gate is open, only every 64th call (OPEN_LAUNCHES) of
+// a thread is counted, as 64 calls. *calls is the number of calls that the thread has made so far; this function adds 1
+// to it.
 static bool passes_uncounted(uint32_t word, unsigned int *calls)
 {
 	return turn_word_state(word) == TURN_OPEN && !turn_word_is(word, TURN_ANNOUNCE) &&
@@ -406,8 +407,8 @@ static CUresult wait_for_work(struct gate *gate, const struct call *call)
 	return result;
 }
 
-// Counts the call for a trace if it is a copy. A copy in a stream that is being captured is only recorded and does not
-// run now, so it is not counted.
+// While a trace is recorded (`traced` in turn/page.h), counts the call if it is a copy. A copy in a stream that is
+// being captured is not counted, because it does not run now.
 static void count_copy(struct gate *gate, const struct call *call)
 {
 	struct shim_copy copy;

@@ -12,12 +12,13 @@
 #include "turn/estimate.h"
 
 enum { STREAMS = 64, MARKS = 64, MARK_LAUNCHES = 64 };
-// A mark is recorded in a stream after MARK_LAUNCHES launches, or after mark_every_ns of work. In the second case, if
-// the marks that are not reached yet stand for more than MARK_PART times as much work, the mark is recorded only after
-// 1 / MARK_PART of their work. So a long queue of work seldom needs more than the MARKS that a stream has.
+// A mark is recorded in a stream after MARK_LAUNCHES launches at the latest. It is recorded earlier if the estimate of
+// the work since the last mark is large enough: at least mark_every_ns. It must also be at least 1 / MARK_PART of the
+// estimate of the work before all marks that are not reached yet. So a long queue of work seldom needs more than the
+// MARKS that a stream has.
 static const uint64_t mark_every_ns = 50000;
 enum { MARK_PART = 16 };
-// work in flight is expected to need at least 1 / LATE_PART of its estimate more
+// running work is expected to need at least 1 / LATE_PART of its estimate from now on
 enum { LATE_PART = 4 };
 // work without a mark behind it counts as ended after twice its estimate plus this time
 static const uint64_t lost_ns = 1000000;
@@ -36,7 +37,7 @@ struct shim_turn_stream {
 	struct mark marks[MARKS];
 	unsigned int first, count;     // `marks` is a ring buffer: `count` marks from `first` on are not reached yet
 	uint64_t marked_ns;	       // sum of the estimates of the work before the marks that are not reached yet
-	uint64_t since_ns;	       // the work before the first of these marks cannot have begun before this time
+	uint64_t since_ns;	       // the work before marks[first] cannot have begun before this time
 	uint64_t open_ns, launched_ns; // of the work after the last mark: its estimate, and the time of its last launch
 	unsigned int open_launches;
 	struct {
@@ -241,9 +242,9 @@ static uint64_t estimate_left(struct shim_turn_stream *stream, uint64_t now)
 	return stream->marked_ns + stream->open_ns + stream->count + stream->open_launches;
 }
 
-// Returns how much longer work is expected to run, if its estimate was `ns` and it has run for `ran`. Work that has
-// exceeded its estimate is expected to run for as long again as it is late. It is expected to run for at least
-// 1 / LATE_PART of its estimate.
+// Returns how much longer work is expected to run, if its estimate was `ns` and it has run for `ran`. Before the end of
+// the estimate, this is the rest of the estimate. Afterwards, it is the time by which the estimate is exceeded. It is
+// always at least 1 / LATE_PART of the estimate.
 static uint64_t estimate_rest(uint64_t ns, uint64_t ran)
 {
 	uint64_t rest = ran < ns ? ns - ran : ran - ns, least = ns / LATE_PART;
@@ -251,10 +252,11 @@ static uint64_t estimate_rest(uint64_t ns, uint64_t ran)
 	return rest > least ? rest : least;
 }
 
-// Returns the sum of the estimates of all streams of the device, as if the GPU ran their work one after the other. Only
-// the work that runs now is partly done, so estimate_rest() replaces its estimate. It is taken to be the longest work
-// before the first mark of a stream. It is taken to have begun when any mark on the device was last reached, or later
-// if it was launched later.
+// Returns the sum of the estimates of all streams of the device, as if the GPU ran their work one after the other. For
+// the work that runs now, estimate_rest() gives the remaining time instead. That is assumed to be the longest work
+// before the first unreached mark of a stream. It is assumed to have begun when a mark on the device was last seen
+// reached. If no stream can have begun its work by then, the earliest time at which one can have begun it counts
+// (since_ns).
 uint64_t shim_turn_left(unsigned int device, uint64_t now)
 {
 	uint64_t left = 0, first = 0, since = UINT64_MAX;

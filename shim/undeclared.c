@@ -19,7 +19,7 @@ static const uint64_t measure_every_ns = 20000000;
 // growth is charged.
 static const uint64_t tolerated = 32ull << 20;
 
-// Returns the address of the figure that says how much undeclared memory is charged in this ledger.
+// Returns the address of the number of bytes that this process is charged for undeclared memory in this ledger.
 VG_HOT static _Atomic uint64_t *charge_of(const struct vg_ledger *ledger)
 {
 	unsigned int device = shim_device_count - 1;

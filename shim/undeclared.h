@@ -6,8 +6,8 @@
 
 struct vg_ledger;
 
-// Charges the daemon's latest figure. Call it before a charge of `bytes`. Near the vGPU's limit, the figure decides
-// whether that charge fits. So this function then first has the daemon measure again, at most once in 20 ms.
+// Charges the daemon's latest figure for undeclared memory. Call it before `bytes` are charged. Near the vGPU's limit,
+// undeclared memory decides whether `bytes` fit. So the daemon then measures it again first, at most once in 20 ms.
 void shim_undeclared_update(struct vg_ledger *ledger, uint64_t bytes);
 // Makes the next shim_undeclared_update() request a measurement. Call it after memory of unknown size was allocated.
 void shim_undeclared_expect_change(void);

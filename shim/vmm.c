@@ -43,7 +43,8 @@ static CUresult create_evictable(CUmemGenericAllocationHandle *handle, size_t si
 	return result;
 }
 
-// Creates memory of a size that drivers refuse today. If a driver accepts the size, the memory is charged afterwards.
+// Creates memory whose size is not a multiple of 2 MiB, which drivers refuse today. If a driver accepts the size, the
+// memory is charged afterwards.
 static CUresult create_unaligned(CUmemGenericAllocationHandle *handle, size_t size,
 				 const CUmemAllocationProp *properties, unsigned long long flags)
 {
@@ -88,8 +89,9 @@ static bool reference_known_handle(CUmemGenericAllocationHandle handle)
 	return shim_record_add_references(SHIM_HANDLE, handle, 1, &record);
 }
 
-// Keeps imported memory for which no process is charged. An import does not report its size. So the smallest size is
-// charged now, and the rest when the memory is mapped: before that it cannot be used.
+// Stores the handle of imported memory for which no vGPU is known to be charged. An import does not report its size. So
+// the caller has charged `least` bytes, the smallest size. The rest is charged when the memory is mapped, because it
+// cannot be used before.
 static CUresult store_import(CUmemGenericAllocationHandle handle, void *shareable, CUmemAllocationHandleType type,
 			     uint64_t least)
 {
