@@ -31,7 +31,8 @@ enum vg_status vg_kernel_max_active_blocks(struct vg_kernel *kernel, struct vg_c
 	return VG_OK;
 }
 
-// Options for the driver's callback, which has no user pointer and runs on the calling thread.
+// The options that the driver's callback reads. The driver passes no pointer of its caller to the callback, and runs
+// the callback on the thread of its caller. So the options are in a variable of that thread.
 static _Thread_local const struct vg_block_size_options *current_options;
 
 static size_t shared_memory_of(int block_threads)

@@ -73,7 +73,8 @@ static enum vg_status check_text(const struct core_option *option, const char *t
 		return VG_OK;
 	size_t name = strcspn(text, "=");
 	bool fits = name > 0 && !isdigit((unsigned char)text[0]);
-	for (size_t i = 0; i < name && text[i] != '('; i++) // stops at the parameters of a macro
+	// A macro can have parameters after its name, as in NAME(x)=VALUE: check only the name.
+	for (size_t i = 0; i < name && text[i] != '('; i++)
 		fits &= text[i] == '_' || isalnum((unsigned char)text[i]);
 	return fits ? VG_OK
 		    : vg_fail(VG_INVALID, 0, "option %s: \"%s\" is neither NAME nor NAME=VALUE", option->field, text);
@@ -188,7 +189,9 @@ static bool is_architecture(const char *arch)
 								 : "";
 	size_t count = strspn(digits, "0123456789");
 
-	if (digits[count] == 'a' || digits[count] == 'f') // suffix for one architecture, or for a family
+	// As in sm_90a and sm_100f. Code with the suffix "a" runs only on that architecture. Code with the suffix "f"
+	// runs on a family of similar architectures.
+	if (digits[count] == 'a' || digits[count] == 'f')
 		return count >= 2 && count <= 4 && !digits[count + 1];
 	return count >= 2 && count <= 4 && !digits[count];
 }

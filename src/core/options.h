@@ -1,4 +1,5 @@
-// Makes arguments and messages from options of compilers and linkers, which tables of fields describe. Any thread.
+// Checks the options of compilers and linkers, and converts them to command-line arguments. For each structure of
+// options, a table describes its fields. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,8 +26,8 @@ enum core_option_kind {
 	OPTION_TEXTS,	// struct vg_texts: adds an argument for each text
 	OPTION_MACROS,	// struct vg_texts, each NAME or NAME=VALUE: adds a macro definition for each text
 	OPTION_NUMBER,	// int, at least 1
-	OPTION_LEVEL,	// int, up to 3; VG_OPTIMIZE_NOT means 0
-	OPTION_THREADS, // int, at least 1; VG_SPLIT_ALL means 0
+	OPTION_LEVEL,	// int: 3, or VG_OPTIMIZE_NOT, which is passed to the tool as 0
+	OPTION_THREADS, // int, at least 1; or VG_SPLIT_ALL, which is passed to the tool as 0
 	OPTION_NUMBERS, // struct vg_numbers
 };
 
@@ -34,7 +35,7 @@ struct core_option {
 	const char *field;
 	size_t offset;
 	enum core_option_kind kind;
-	unsigned traits; // flags, which the option's table defines
+	unsigned traits; // flags whose meaning each table defines, such as which compilers have the option
 	const char *argument;
 };
 

@@ -18,7 +18,7 @@ struct core_import {
 	CUdeviceptr address;
 	size_t size;	// size of the memory at that address
 	unsigned users; // number of buffers that use the import; the pool's lock protects this and all members below
-	CUevent freed;	// event recorded when a user was freed; NULL: no user was freed yet
+	CUevent freed;	// event recorded on the stream of the buffer that was freed last; NULL: no buffer was freed yet
 	CUcontext freed_context;
 	struct core_import *next;
 };
@@ -161,8 +161,9 @@ static struct core_import *find_address(struct core_foreign_pool *pool, CUdevice
 	return import;
 }
 
-// Maps the buffer. If an import at the same address exists, adds a user to that import; the two imports may have
-// different export data. Call with the pool's lock held and the stream's context current.
+// Maps the buffer. The same buffer may be mapped already, from other export data: then the driver returns the same
+// address, and this function adds a user to the existing import. Call with the pool's lock held and the stream's
+// context current.
 static enum vg_status map_import(struct core_foreign_pool *pool, const struct vg_buffer_descriptor *descriptor,
 				 struct vg_stream *stream, struct core_import **ret_import)
 {

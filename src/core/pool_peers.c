@@ -1,4 +1,5 @@
-// Reads and changes which other devices have access to a pool. Only the driver stores this.
+// Reads and changes which other devices have access to a pool. Only the driver stores which devices have access: the
+// pool object has no copy.
 #include "core/pool.h"
 
 #include <stdlib.h>

@@ -20,7 +20,8 @@ static enum vg_status close_program(struct core_object *object)
 {
 	struct vg_program *program = (struct vg_program *)object;
 
-	// If another thread was compiling when this process was forked, the tool may be left in an inconsistent state.
+	// vg_mutex_lock() returns false if another thread was compiling when this process was forked. Then the state of
+	// the compiler may be inconsistent, so the compiler's object is leaked.
 	if (vg_mutex_lock(&program->compiling))
 		drop_native(program);
 	vg_mutex_unlock(&program->compiling);

@@ -130,7 +130,8 @@ struct custom {
 	char name[]; // storage for operations.name
 };
 
-// Returns the status of a program's function, and sets an error unless the function has set one.
+// Returns the status that the program's own allocation function returned. Sets an error if that function failed without
+// setting one.
 static enum vg_status check_result(enum vg_status status, const char *name, const char *what, size_t size)
 {
 	char bytes[VG_SIZE_TEXT];

@@ -20,7 +20,7 @@ struct vg_memory_resource {
 	struct core_object object;
 	struct vg_memory_properties properties;
 	bool needs_stream; // the resource rejects buffers without a stream
-	bool keeps_notes;  // the resource frees only memory that it allocated itself
+	bool keeps_notes;  // the resource keeps records of its allocations, and can free only these
 };
 
 static inline const struct core_resource_class *core_resource_class(const struct vg_memory_resource *resource)
@@ -39,7 +39,8 @@ enum vg_status core_resource_deallocate(struct vg_memory_resource *resource, con
 // context current.
 enum vg_status core_allocation_failed(CUresult result, const char *call, size_t size);
 
-// Finds out whether work on the stream is captured into a graph, or would invalidate a capture of another stream.
+// Finds out whether work on the stream would be captured into a graph. *ret_capturing is also true if work on the
+// stream would invalidate the capture of another stream.
 enum vg_status core_stream_is_capturing(struct vg_stream *stream, bool *ret_capturing);
 // Returns STATE if the stream is being captured. All resources but those of graphs use this as their `check`.
 enum vg_status core_resource_refuse_capture(struct vg_memory_resource *resource, struct vg_stream *stream);

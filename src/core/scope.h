@@ -30,7 +30,8 @@ static inline void core_leave(struct core_scope *scope)
 		core_driver->cuCtxPopCurrent_v2(&popped);
 }
 
-// Restores the current context at the end of the block.
+// Declares the variable for core_enter(). At the end of the block, makes the context current that was current before
+// core_enter().
 #define CORE_SCOPE __attribute__((cleanup(core_leave))) struct core_scope
 
 // Sets the thread's capture mode to relaxed until the end of a block. In other modes, many driver calls would

@@ -11,9 +11,11 @@ struct vg_stream {
 	CUstream handle;
 	_Atomic(struct vg_graph_builder *) builder; // the builder that captures the stream; NULL: none does
 	struct vg_device *device;
-	bool by_context; // launches need the stream's context current (default streams, green contexts)
-	bool borrowed;	 // the creator destroys the stream, this object does not
-	unsigned flags;	 // CU_STREAM_…
+	// A launch must first make the stream's context current. True for default streams and for streams of green
+	// contexts.
+	bool by_context;
+	bool borrowed;	// the creator destroys the stream, this object does not
+	unsigned flags; // CU_STREAM_…
 	int priority;
 	struct vg_context *context; // owns a reference
 	void *owner;		    // owner of a borrowed stream; passed to `release` at the end

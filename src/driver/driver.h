@@ -11,7 +11,7 @@ struct vg_driver {
 	// For each driver function, by enum vg_entry: true if the driver lacks the function. The table then has a
 	// function that returns CUDA_ERROR_NOT_SUPPORTED.
 	bool missing[VG_ENTRY_COUNT];
-	const char *path; // path of the library, as the dynamic linker got it
+	const char *path; // path or name of the library that was passed to dlopen()
 	bool simulated;
 };
 

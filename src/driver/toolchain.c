@@ -56,7 +56,8 @@ int vg_libdevice_find(const struct vg_nvvm *nvvm, char *ret_path, size_t path_ca
 {
 	static const char file[] = "libdevice/libdevice.10.bc";
 	const char *named = tool_setting("VIRGATE_LIBDEVICE"), *slash = strrchr(nvvm->path, '/');
-	char directory[LIBRARY_PATH]; // directory of NVVM's file: nvvm/lib64, or lib64 of a toolkit
+	// Directory that contains NVVM's library: in a toolkit, either nvvm/lib64 or lib64.
+	char directory[LIBRARY_PATH];
 	const struct {
 		const char *root, *below;
 	} places[] = {{directory, "/../"},

@@ -26,7 +26,8 @@
 	X(nvrtcSetPCHHeapSize)         \
 	X(nvrtcGetPCHCreateStatus)
 
-// The names have no toolkit version as a suffix, so that a later nvJitLink can be used too.
+// NVIDIA's header uses function names with the version of the toolkit as a suffix. These are the names without the
+// suffix, so that a later nvJitLink can be used too.
 #define VG_NVJITLINK_CALLS(X)          \
 	X(nvJitLinkVersion)            \
 	X(nvJitLinkCreate)             \
@@ -83,6 +84,7 @@ int vg_nvrtc_load(const struct vg_nvrtc **ret_nvrtc, char *problem, size_t capac
 int vg_nvjitlink_load(const struct vg_nvjitlink **ret_nvjitlink, char *problem, size_t capacity);
 int vg_nvvm_load(const struct vg_nvvm **ret_nvvm, char *problem, size_t capacity);
 
-// Finds the file of libdevice, NVVM's mathematical functions: VIRGATE_LIBDEVICE, or the one in this NVVM's toolkit, or
-// in the toolkits above. Returns 0, or 1 with a sentence in `problem`.
+// Finds the file of libdevice, NVVM's mathematical functions. If VIRGATE_LIBDEVICE names a file, tries no other file.
+// Otherwise searches the toolkit of `nvvm`, then those at CUDA_HOME, CUDA_PATH and /usr/local/cuda. Returns 0, or 1
+// with a sentence in `problem`.
 int vg_libdevice_find(const struct vg_nvvm *nvvm, char *ret_path, size_t path_capacity, char *problem, size_t capacity);

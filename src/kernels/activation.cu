@@ -106,7 +106,9 @@ template <typename T> INLINE void softmax(const softmax_parameters &p)
 		if (at < places)
 			for (uint64_t c = lane; c < p.channels; c += p.lanes) {
 				W x = widen(input[c * p.area]);
-				add(mine, x, x == none ? (W)0 : 1 + (x - x)); // 1 + (x - x) is NaN if x is infinite
+				// The sum of exp(x - largest) for x alone: 0 for -infinity, NaN for +infinity and NaN,
+				// and 1 for all other values.
+				add(mine, x, x == none ? (W)0 : 1 + (x - x));
 			}
 		largest[mine_at] = mine.largest;
 		sums[mine_at] = mine.sum;

@@ -5,17 +5,18 @@
 
 enum { GROUPS = BLOCKS_BYTES / HASH_CHUNK_BYTES / HASH_CHUNK_GROUP };
 
-// The addresses and results are variables of the module, so that they exist as soon as the module is loaded.
+// The addresses of the blocks, and their hashes. They are variables of the module: the driver allocates them when it
+// loads the module, so the caller needs no other device memory.
 __device__ uint64_t virgate_block_addresses[BLOCKS_MOST];
 __device__ hash_node virgate_block_digests[BLOCKS_MOST];
 
-// Hashes each block of memory with one thread block. The thread block first hashes one group of chunks after another.
-// It combines the nodes of a group only until a few are left, because the upper levels have no work for most threads.
-// At the end it combines the remaining nodes of all groups.
+// Hashes each block of memory with one thread block. The thread block hashes one group of chunks after another, one
+// chunk in each thread. It combines the hashes of a group in pairs (hash.cuh), but only until a few are left: further
+// levels would leave most threads idle. At the end it combines the remaining hashes of all groups together.
 extern "C" __global__ void __launch_bounds__(HASH_CHUNK_GROUP, 5) virgate_hash_blocks(hash_parameters p)
 {
 	__shared__ uint32_t nodes[8][HASH_CHUNK_GROUP], kept[8][HASH_CHUNK_GROUP];
-	const uint32_t each = HASH_CHUNK_GROUP / GROUPS; // number of nodes to which a group is combined
+	const uint32_t each = HASH_CHUNK_GROUP / GROUPS; // number of hashes that remain of each group
 	const uint8_t *block = (const uint8_t *)virgate_block_addresses[blockIdx.x];
 
 	for (uint32_t group = 0; group < GROUPS; group++) {

@@ -1,5 +1,6 @@
-// The built-in kernels: float, row-major, lengths as uint64_t. Each is correct for any grid and block: its threads,
-// numbered over all dimensions, divide the work. virgate/compute.h documents the parameters.
+// Defines the built-in kernels. They compute with float, matrices are row-major, and lengths are uint64_t. Grid and
+// thread blocks may have any size and any number of dimensions, because the work is divided among all threads.
+// virgate/compute.h documents the parameters.
 #include <stdint.h>
 
 #define INLINE static __device__ __forceinline__

@@ -117,9 +117,10 @@ INLINE void hash_chunk(uint32_t h[8], const uint8_t *chunk, uint32_t bytes, uint
 	} while (bytes);
 }
 
-// Combines `count` nodes in shared memory (stored word by word), level by level. Stops after log2(GROUP / keep) levels,
-// or earlier if one node is left. Returns how many nodes remain. All threads of the block must call this, with at least
-// one thread for every two nodes. `root` is ROOT if these are all nodes of the tree, else 0.
+// Combines `count` nodes in shared memory, level by level. nodes[k][i] is word k of node i. Stops after
+// log2(GROUP / keep) levels, or earlier if one node is left. Returns how many nodes remain. All threads of the block
+// must call this, with at least one thread for every two nodes. If the last node is the root of the whole tree, `root`
+// must be ROOT, else 0.
 template <int GROUP>
 INLINE uint32_t combine(uint32_t nodes[8][GROUP], uint32_t count, uint32_t keep, const hash_parameters &p,
 			uint32_t root)

@@ -11,8 +11,10 @@
 
 struct hash_parameters {
 	uint32_t key[8];
-	uint32_t one;  // 1, unknown to the compiler: see add() in hash.cuh
-	uint32_t root; // not 0: the data is the whole tree, so the node of a launch with one thread block is the root
+	uint32_t one; // 1, unknown to the compiler: see add() in hash.cuh
+	// Not 0: the launch has all data of the hash. Then, if the launch has only one thread block, the node that it
+	// writes is the root of the tree.
+	uint32_t root;
 };
 
 // A chaining value of BLAKE3: the hash of a subtree. The chaining value of the root is the hash of the data.

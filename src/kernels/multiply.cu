@@ -5,7 +5,7 @@
 #include "number.cuh"
 
 // DEPTH: how many columns of A, and rows of B, a slice has. SIDE: the number of threads along a side of a tile. The two
-// are equal, because the results use the shared memory of a slice of B on their way to memory.
+// must be equal: at the end, SIDE rows of results are stored in `slice_b`, which has DEPTH rows.
 enum { DEPTH = 16, SIDE = 16 };
 
 template <typename W> struct __align__(16) four {
@@ -122,10 +122,10 @@ INLINE void fetch(const T *a, int a_rows, bool a_here, uint64_t k, const SOURCE 
 	}
 }
 
-// Computes tiles of all products, one after another. Each thread computes MICRO x MICRO elements of a tile. Along each
-// side of the tile, these are groups of 4 adjacent elements. The groups of one thread are 4 * SIDE elements apart, so
-// that neighbouring threads read neighbouring words of shared memory. SOURCE is a type that locates A and the bias in
-// memory, and reads B.
+// Computes tiles of all products, one after another. Each thread computes MICRO rows and MICRO columns of a tile. The
+// rows, and also the columns, of a thread are groups of 4 adjacent ones. Its groups are 4 * SIDE apart, so that
+// neighbouring threads read neighbouring words of shared memory. SOURCE is struct matrix or struct image: it locates A
+// and the bias in memory, and reads B.
 template <typename T, int MICRO, typename SOURCE, typename PARAMETERS> INLINE void multiply(const PARAMETERS &p)
 {
 	typedef typename wide<T>::type W;
