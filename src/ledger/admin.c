@@ -28,9 +28,9 @@ static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_
 	for (int kind = VG_LEDGER_CONTEXT; kind < VG_LEDGER_KIND_COUNT; kind++)
 		tenant.overhead += tenant.by_kind[kind];
 	tenant.declared = ledger_slot_declared(slot, tenant.used);
-	// `declared` includes a charge that is still pending. The process may begin further operations meanwhile. So
-	// `changes` was read first: it says to which operation the pending charge must belong. Each value is read only
-	// once, because it may change between two reads.
+	// Add a charge that is still pending to `declared`. The pending operation has the number `changes` + 1. If the
+	// intent has another number, no operation is pending, or the process has begun a later one meanwhile: ignore
+	// it. Each value is read only once, because it may change between two reads.
 	bool is_pending = LEDGER_LOAD(slot->intent_sequence) == tenant.changes + 1;
 	int64_t delta = LEDGER_LOAD(slot->intent_delta);
 	if (is_pending && delta > 0)
@@ -102,7 +102,8 @@ void vg_ledger_clear_peak(struct vg_ledger *ledger, const struct vg_ledger_tenan
 	__atomic_store_n(&slot->peak, 0, __ATOMIC_SEQ_CST);
 }
 
-// Notes that the rest of a slot's charge belongs to memory that exported descriptors keep allocated.
+// Records that all `bytes` that remain charged to the slot of a dead process are memory that exported descriptors keep
+// allocated.
 static void keep_exported(struct ledger_slot *slot, uint64_t bytes)
 {
 	for (int kind = 0; kind < VG_LEDGER_KIND_COUNT; kind++)
@@ -134,7 +135,9 @@ int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tena
 	if (r == 0 && kept)
 		keep_exported(slot, kept);
 	if (r == 0 && !kept) {
-		if (keep) // no charge is left, so the slot also leaves the shared allocations in `keep`
+		// ledger_slot_refund() did not end the ownership of the shared allocations in `keep`. End it, as the
+		// slot is freed.
+		if (keep)
 			ledger_shared_leave_all(ledger_file_of(ledger), tenant->slot, NULL, LEDGER_ATTEMPTS);
 		ledger_slot_free(ledger_file_of(ledger), tenant->slot);
 	} else { // the daemon reaps this slot again later

@@ -101,8 +101,9 @@ static void fill_slot(struct ledger_slot *slot, const struct vg_ledger_tenant *t
 	memcpy(slot->command, tenant->command, VG_LEDGER_COMMAND - 1);
 }
 
-// Passes the slot to the restored process. Clears the slot's image first, and writes the new image last. Otherwise the
-// new owner would for a moment have the image of the old owner, which would look like a slot from before an exec.
+// Passes the slot to the restored process. Clears the slot's image (the identity of the program) first, and writes the
+// new image last. Otherwise the slot would for a moment have the new owner with the image of another program. It would
+// look as if the owner had called exec since, and the charges would be refunded.
 static int pass_slot(struct ledger_file *file, unsigned int index, const struct vg_ledger_tenant *tenant, pid_t pid)
 {
 	struct ledger_slot *slot = &file->slots[index];

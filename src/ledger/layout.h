@@ -1,13 +1,15 @@
 // Defines the layout of a ledger file, and the operation by which a process changes a charge. Only files of src/ledger
 // include this header.
 //
-// The word `account` of the header is {charged, tag}. Only cmpxchg16b changes it. The tag names the last operation:
-// {slot + 1, sequence, limit generation}. Each slot has one writer: its process. To change the account, the writer
-//   1. writes its intent {delta, sequence} into its slot,
-//   2. notes, in the slot that the current tag names, that the operation of that tag was applied,
-//   3. swaps the account, which replaces the tag,
+// The word `account` of the header is {charged, tag}. Only cmpxchg16b changes it. The tag says which operation changed
+// it last: {slot + 1, sequence, limit generation}. `sequence` numbers the operations of a slot. Each slot has one
+// writer: its process. To change the account, the writer
+//   1. writes its intent {delta, sequence}, the operation that it begins, into its slot,
+//   2. raises `applied` of the slot in the current tag to the sequence in that tag, because step 3 overwrites the tag,
+//   3. swaps the account: adds delta to `charged`, and replaces the tag with that of its own operation,
 //   4. stores the result in its slot: used[sequence & 1], then done.
-// If the writer of a slot is killed at any point, the part of `charged` that belongs to its slot is exactly
+// Step 3 applies the operation. At first the tag shows this. When another operation has replaced the tag, `applied`
+// shows it. If the writer of a slot is killed at any point, the part of `charged` that belongs to its slot is exactly
 //   used[done & 1] + (intent is done + 1 && (tag is of this intent || applied >= done + 1) ? delta : 0)
 //
 // A shared allocation (struct ledger_shared) has its own account, which a slot changes in the same way. The slot's
@@ -51,7 +53,8 @@ struct ledger_slot {
 	uint64_t apart;	     // the part of `used` that is not declared memory (ledger_kind_is_declared())
 	uint64_t peak;	     // highest number of declared bytes since the daemon last cleared this member
 	uint64_t undeclared; // undeclared memory in bytes, as the daemon last measured it
-	// Highest sequence number whose operation is known to be applied; other processes write it.
+	// Every operation of this slot up to this sequence number has changed its account. Any process writes this
+	// member, before it replaces the slot's tag (step 2 above).
 	uint64_t applied;
 	uint64_t exported, adrift; // as in vg_ledger_set_exported()
 	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
@@ -70,8 +73,8 @@ struct ledger_refusal_entry {
 	struct vg_ledger_refusal refusal;
 };
 
-// A shared allocation. The two halves of its account are ledger_shared_word() and a tag. `holders` has a bit for the
-// slot of each holder, but not for the owner's slot.
+// A shared allocation. One half of its account is the word of ledger_shared_word(), in place of `charged`; the other
+// half is a tag. `holders` has a bit for the slot of each holder, but not for the owner's slot.
 struct ledger_shared {
 	_Alignas(64) ledger_word account;
 	uint64_t away; // as in vg_ledger_shared_set_away()
@@ -92,7 +95,7 @@ struct ledger_header {
 	uint32_t share_percent;
 	uint64_t context_overhead;
 	uint64_t limits[2];	 // limits[limit generation & 1] is the current limit
-	uint64_t admin_sequence; // number of attempts to change the limit; each writes its own tag
+	uint64_t admin_sequence; // number of attempts to change the limit; makes the tag of each attempt different
 	uint64_t swap, fixed;
 	uint64_t enters;
 	uint64_t refusals;	// number of refusals since creation
@@ -173,7 +176,8 @@ static inline uint64_t ledger_tag(unsigned int slot_number, uint64_t sequence, u
 #define LEDGER_LOAD(p) __atomic_load_n(&(p), __ATOMIC_ACQUIRE)
 #define LEDGER_STORE(p, value) __atomic_store_n(&(p), value, __ATOMIC_RELEASE)
 
-// Raises the header's count of table entries that were ever used, so that the count covers entry `index`.
+// Raises `count`, which is slots_touched or shared_touched of the header, to at least `index` + 1. Entries of the table
+// (slots or shared allocations) from the count on were never used.
 static inline void ledger_touch(uint32_t *count, unsigned int index)
 {
 	uint32_t seen = LEDGER_LOAD(*count);

@@ -434,7 +434,9 @@ VG_HOT void vg_ledger_read(const struct vg_ledger *ledger, uint64_t *ret_limit, 
 	uint64_t limit;
 	int tries = 0;
 
-	do { // repeat if the limit was changed meanwhile: the charge would belong to another limit
+	// Repeat if the limit was changed while it was read. Otherwise the result could be a new limit with a charge
+	// from before the change.
+	do {
 		account = again;
 		limit = LEDGER_LOAD(ledger->file->header.limits[ledger_tag_limit(account.tag) & 1]);
 		again = ledger_account_read(&ledger->file->header.account);

@@ -70,7 +70,7 @@ struct vg_ledger_options {
 	uint8_t uuid[16]; // UUID of the GPU
 	uint64_t limit;
 	uint64_t context_overhead; // size of one context in bytes, which is assumed until a context was measured
-	uint32_t share_percent;	   // compute share; 0: no share
+	uint32_t share_percent;	   // compute share; 0: none, the vGPU has the time that vGPUs with a share leave
 	uint32_t flags;		   // enum vg_ledger_flag
 	uint64_t swap;		   // evictable: bytes of host memory that each process may use
 	uint64_t fixed;		   // evictable: the part of the limit for memory that cannot move; 0: all of it
@@ -116,25 +116,26 @@ void vg_ledger_read(const struct vg_ledger *ledger, uint64_t *ret_limit, uint64_
 // Returns how many bytes beyond its declared charges this process has on the device, as the daemon last measured. The
 // process must charge them as UNDECLARED. Returns 0 before the first measurement.
 uint64_t vg_ledger_undeclared(const struct vg_ledger *ledger);
-// Sets whether this process has its first context, and has never created or destroyed another one. The daemon measures
-// the size of a context in such processes.
+// Sets whether this process is pristine: it still has its first context, and never had another one. The daemon measures
+// the size of a context in pristine processes.
 void vg_ledger_set_pristine(struct vg_ledger *ledger, bool pristine);
 // Notes that this process is the program to which the vGPU belongs (virgate/manager.h). Such a program also has device
 // memory that is not charged to the vGPU. So the daemon does not compare NVML's figure for the process with its
 // charges.
 void vg_ledger_set_host(struct vg_ledger *ledger);
-// Notes how many of this process's charged bytes are exported as descriptors, which can outlive the process. `adrift`:
-// those that only descriptors keep allocated, so that NVML counts them for no process.
+// Records how many of this process's charged bytes are exported as descriptors, which can outlive the process. Of
+// these, `adrift` bytes are kept allocated only by descriptors, so that NVML does not count them for this process.
 void vg_ledger_set_exported(struct vg_ledger *ledger, uint64_t exported, uint64_t adrift);
-// Return the shared words for turns on the device (turn/page.h): the page, and the slots of all processes. Only the
-// first vg_ledger_turn_count() slots were ever used.
+// Return the words in the ledger by which the daemon and the processes agree on turns (turn/page.h). The page is for
+// the whole vGPU, and each process has one slot in the array. Only the first vg_ledger_turn_count() slots were ever
+// used.
 struct turn_page *vg_ledger_turn_page(const struct vg_ledger *ledger);
 const struct turn_slot *vg_ledger_turn_slots(const struct vg_ledger *ledger);
 unsigned int vg_ledger_turn_count(const struct vg_ledger *ledger);
 // Returns this process's slot for turns; NULL: the process has no slot. After a restore, the process has another slot.
 struct turn_slot *vg_ledger_turn_slot(const struct vg_ledger *ledger);
-// Return the shared words for eviction (pager/page.h): the page of the vGPU, the slots of all processes, and this
-// process's slot (NULL: it has none).
+// Return the words in the ledger by which the daemon asks processes to move their device memory (pager/page.h). They
+// are the page of the vGPU, the array with the slots of all processes, and this process's slot (NULL: it has none).
 struct pager_page *vg_ledger_pager_page(const struct vg_ledger *ledger);
 struct pager_slot *vg_ledger_pager_slots(const struct vg_ledger *ledger);
 struct pager_slot *vg_ledger_pager_slot(const struct vg_ledger *ledger);
@@ -192,9 +193,11 @@ struct vg_ledger_tenant {
 	unsigned int slot;
 	struct vg_ledger_owner owner;
 	uint64_t generation;
-	uint64_t used;		   // all charged bytes, overhead included
-	uint64_t changes;	   // incremented by every charge and refund
-	uint64_t declared;	   // the part of `used` that NVML may show, a pending charge included
+	uint64_t used;	  // all charged bytes, overhead included
+	uint64_t changes; // incremented by every charge and refund
+	// The part of `used` that is declared: a driver call gave its size, and NVML counts it for the process. Also
+	// includes a charge that is in progress, and so is not in `used` yet.
+	uint64_t declared;
 	uint64_t peak;		   // highest `declared` since vg_ledger_clear_peak
 	uint64_t exported, adrift; // as in vg_ledger_set_exported()
 	uint64_t undeclared;	   // as in vg_ledger_set_undeclared()
@@ -203,7 +206,8 @@ struct vg_ledger_tenant {
 	bool pristine; // as in vg_ledger_set_pristine()
 	bool guest;    // not a tenant: the process only holds shared allocations (ledger/shared.h)
 	bool host;     // as in vg_ledger_set_host()
-	// Identify the program that claimed the slot; `program`: as vg_ledger_program_of() returns it.
+	// The two numbers together identify the program that claimed the slot. `image` is a random number, and
+	// `program` is the result of vg_ledger_program_of().
 	uint64_t image, program;
 	uint64_t process;    // address at which the process stores the number of its slot; 0: unknown
 	uint64_t entered_ns; // time since the epoch at which the slot was claimed
@@ -230,11 +234,13 @@ int vg_ledger_put_back(const struct vg_ledger_tenant *tenant, pid_t pid);
 // slot for each ledger object that it opens. Returns 0; VG_LEDGER_REFUSED: nothing has changed; VG_LEDGER_FULL: no slot
 // is free; or -errno.
 int vg_ledger_stand_in(struct vg_ledger *ledger, const struct vg_ledger_tenant *like);
-// Passes the caller's slot to a process that was restored from a dump made after vg_ledger_lift(). In `tenant`,
-// `process` is the address at which that process stores the number of its slot, and `owner` is the identity of the
-// restored process. The other members are the contents of the slot. If the caller or the process is killed during the
-// call, each charge still belongs to either the caller or the process, and the process has either this slot or none.
-// Returns 0; VG_LEDGER_GONE or VG_LEDGER_BUSY: the process is not such a process, and nothing has changed; or -errno.
+// Passes the caller's slot, with its charges, to a restored process. The dump must have been made after
+// vg_ledger_lift(). `tenant` describes the slot at the dump, but its `owner` is the identity of the restored process.
+// `process` is the address at which that process stores the number of its slot. If the caller or the process is killed
+// during the call, each charge still belongs to one of them. The process then has either this slot or none. Returns 0,
+// -errno, VG_LEDGER_BUSY (a thread of the process is within an operation) or VG_LEDGER_GONE. The last means that the
+// process already has a slot, that its memory at `process` is not mapped, or that the caller has no slot. After
+// VG_LEDGER_BUSY and VG_LEDGER_GONE, nothing has changed.
 int vg_ledger_hand_over(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, pid_t pid);
 // Returns how many shared allocations `slot` owns or holds (ledger/shared.h).
 unsigned int vg_ledger_count_shared(const struct vg_ledger *ledger, unsigned int slot);
@@ -267,8 +273,8 @@ struct vg_ledger_keep {
 // VG_LEDGER_GONE: the slot has another owner now; -EAGAIN: the header changed too often, try again.
 int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, const struct vg_ledger_keep *keep,
 		   uint64_t *ret_refunded);
-// For a live process that has executed another program (exec) but has not claimed a slot since: refunds the charges of
-// its earlier program. Returns what vg_ledger_reap() returns, and also leaves the memory in `keep` charged.
+// Refunds the charges of a program that a live process ran before it called exec. The new program has not claimed the
+// slot yet. `keep` and the return value are as for vg_ledger_reap().
 int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant,
 			   const struct vg_ledger_keep *keep, uint64_t *ret_refunded);
 // Returns a number that is different for each program that a process executes; 0: unknown. pid 0: this process. A
@@ -281,7 +287,7 @@ struct vg_ledger_expected {
 	uint64_t limit;
 };
 // Checks the ledger against the values that the daemon wrote, because tenants may overwrite them. Returns NULL if all
-// values are intact. Otherwise returns a text that says what is wrong, with which a sentence about the ledger can end.
+// values are intact. Otherwise returns what is wrong, such as "its limit was overwritten".
 const char *vg_ledger_find_damage(const struct vg_ledger *ledger, const struct vg_ledger_expected *expected);
 // Checks that the mapped file is the file at `path`, and has the right size. Returns 0; VG_LEDGER_GONE: the file was
 // removed or replaced; VG_LEDGER_DAMAGED; VG_LEDGER_GROWN.

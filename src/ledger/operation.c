@@ -105,8 +105,9 @@ uint64_t ledger_slot_used(const struct ledger_slot *slot)
 	return used;
 }
 
-// Returns whether the operation was applied. Reads the tag before `applied`. If another operation replaces the tag
-// between these reads, it has raised `applied` before it replaced the tag.
+// Returns whether the operation has changed the account. It has if the account still has the operation's tag, or if
+// `applied` is at least its sequence number. Reads the tag first, because the operation that replaces the tag raises
+// `applied` before.
 static bool is_applied(struct ledger_file *file, const struct ledger_slot *slot, unsigned int index, uint64_t sequence)
 {
 	unsigned int shared = LEDGER_LOAD(slot->intent_shared);

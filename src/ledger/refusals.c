@@ -1,5 +1,5 @@
-// Writes and reads the ring buffer of refusals. Any tenant writes to it at any time. So an entry is valid only if its
-// number belongs to its index, and its checksum is right.
+// Writes and reads the ring buffer of refusals. Any tenant writes to it at any time, and may be killed within an entry.
+// So a reader uses an entry only if it has the number of the refusal that is looked for, and the right checksum.
 #include "base/clock.h"
 #include "base/hash.h"
 #include "ledger/layout.h"

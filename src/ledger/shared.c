@@ -111,8 +111,8 @@ static int leave_as_owner(struct ledger_file *file, unsigned int index, struct l
 		if (!change_account(file, index, shared, now, word, kind, -(int64_t)passed))
 			continue;
 		*ret_passed = passed;
-		// The last holder may have left after has_holder() was called. That holder refunded nothing, because
-		// the allocation still had an owner.
+		// The last holder may have left between has_holder() and change_account(). That holder refunded
+		// nothing, because the allocation still had an owner then. So refund the charge here.
 		return refund_orphan(file, index, shared, attempts);
 	}
 	return -EAGAIN;
@@ -270,8 +270,8 @@ int vg_ledger_shared_add_name(struct vg_ledger *ledger, uint32_t number, uint64_
 	return add_name(file, number, key, instead);
 }
 
-// Makes a slot a holder. Replaces the account's tag, although its value stays the same: an owner that is about to leave
-// then fails to swap the account, and checks again whether there are holders.
+// Makes a slot a holder. Replaces only the tag of the shared allocation's account. An owner that is about to leave may
+// have looked for holders before. The new tag makes its swap of the account fail, so it looks for holders again.
 static int join_shared(struct ledger_file *file, unsigned int index, uint32_t number, unsigned long attempts,
 		       uint64_t *ret_bytes)
 {

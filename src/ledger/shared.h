@@ -7,11 +7,11 @@
 #include "ledger/ledger.h"
 
 // A ledger has at most VG_LEDGER_SHARED_COUNT shared allocations at a time. Each has a number by which processes name
-// it. The lowest VG_LEDGER_SHARED_BITS bits of such a number are never all 0.
+// it. The lowest VG_LEDGER_SHARED_BITS bits of the number are its index in the table plus 1, so they are never all 0.
 enum { VG_LEDGER_SHARED_COUNT = 2048, VG_LEDGER_SHARED_BITS = 12 };
 
-// Returns a key by which two processes find a shared allocation: a hash of the bytes that one process sends to the
-// other. `kind`: which driver calls use these bytes.
+// Returns the key by which two processes find a shared allocation: a hash of bytes that both have, such as an IPC
+// handle. `kind` says what the bytes are (SHIM_KEY_… in the interposer), so that different kinds get different keys.
 uint64_t vg_ledger_key(char kind, const void *bytes, size_t length);
 
 // The following functions are for tenants. The number of a shared allocation is never 0, and is not reused.
@@ -31,10 +31,12 @@ uint32_t vg_ledger_shared_find(const struct vg_ledger *ledger, uint64_t key);
 int vg_ledger_shared_join(struct vg_ledger *ledger, uint64_t key, uint32_t *ret_number, uint64_t *ret_bytes);
 // Makes this process, the owner or a holder, give up the shared allocation. Call it after the memory was closed. If
 // this process is the owner, *ret_passed is how much of its charge (of `kind`, at most `most`) has passed to the shared
-// allocation; the owner refunds the rest. Other holders refund nothing.
+// allocation; the owner must refund the rest. A holder need not refund anything: for the last holder, this function
+// refunds the charge of the shared allocation.
 void vg_ledger_shared_leave(struct vg_ledger *ledger, uint32_t number, enum vg_ledger_kind kind, uint64_t most,
 			    uint64_t *ret_passed);
-// Sets whether the owner has only descriptors of the memory left, so that NVML counts the memory for another process.
+// Sets whether the owner has released the memory and has only descriptors of it left. NVML then counts the memory for
+// another process that has it open, or for no process.
 void vg_ledger_shared_set_away(struct vg_ledger *ledger, uint32_t number, bool away);
 
 // Returns the sum of the charges of shared allocations whose owners have left.

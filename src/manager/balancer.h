@@ -1,6 +1,6 @@
-// Declares the parts of the balancer for this directory. Decisions depend only on a snapshot of the load of each
-// virtual GPU, the work that it has (struct balancer_load), and on the balancer's memory of earlier rounds. Only
-// balancer_source.c reads loads and acts on managers.
+// Declares the parts of the balancer for this directory. The balancer runs in rounds: it reads the load of each virtual
+// GPU (struct balancer_load), decides, and acts. Decisions depend only on these loads, on the rules, and on what the
+// balancer remembers of earlier rounds. Only balancer_source.c reads loads from managers and acts on managers.
 #pragma once
 #include "base/status.h"
 #include "virgate/balancer.h"
@@ -29,10 +29,12 @@ struct balancer_load {
 	enum vg_virtual_gpu_status status;
 	bool takes_work; // false: the virtual GPU is paused or in error
 	double share;	 // compute share of the virtual GPU, as a part of its device
-	// Compute units of the virtual GPU and of its device. 0: the share is not a whole number of units.
+	// How many compute units the virtual GPU has, and how many its device has. Both are 0 if the share is not a
+	// whole number of compute units, or if the manager does not use compute shares.
 	unsigned units, max_units;
 	int priority; // highest priority of the waiting and running work
-	// How many executions the balancer keeps bound to this virtual GPU: twice as many as it can run at once.
+	// At least this many executions may be bound to (submitted to the compute unit of) this virtual GPU. This is
+	// twice as many as it can run at once.
 	unsigned window;
 	// Executions bound to this virtual GPU: how many wait in its compute unit, and how many run.
 	size_t waiting, running;

@@ -45,7 +45,8 @@ static size_t count_to_move(const struct balancer_load *from, const struct balan
 	return wanted < most ? wanted : most;
 }
 
-// Returns how long new work would wait on the virtual GPU after the move.
+// Returns how long new work would wait on the virtual GPU, in units of balancer_drain(). If the virtual GPU takes no
+// work, adds a very large value.
 static double estimate_wait(const struct balancer_load *load)
 {
 	return balancer_drain(load) + (load->takes_work ? 0 : 1e9);

@@ -1,8 +1,8 @@
-// Declares the balancer's engine: the queue of each virtual GPU, the thread that binds work to virtual GPUs, and the
-// rounds.
+// Declares the balancer's engine: the queue of each virtual GPU, and the thread that binds work to virtual GPUs. Also
+// declares the rounds, in which the balancer reads the loads, decides, and executes its decisions.
 //
 // Lock order: `rounds`, then `worker.lock`. Neither is locked during a callback, a log message or a submission.
-// `rounds` is locked during actions; no action waits for the GPU.
+// `rounds` is locked for a whole round. Executing a decision does not wait for the GPU.
 #pragma once
 #include "core/core.h"
 #include "core/object.h"
@@ -64,7 +64,8 @@ struct balancer_queue {
 	struct balancer_key key;
 	struct balancer_list waiting; // work that is not bound yet
 	struct balancer_list bound;   // work that is bound to this virtual GPU and has not ended
-	// At least this many executions may be bound at the same time; more if they are short.
+	// At least this many executions may be bound (submitted to the compute unit) at the same time. If executions
+	// end in quick succession, more may be bound.
 	unsigned window;
 	uint64_t gap_ns, last_end_ns; // `gap_ns`: average interval between the ends of two executions
 	bool takes_work, listed;      // values from the latest snapshot; `listed`: the virtual GPU exists

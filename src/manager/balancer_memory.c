@@ -39,8 +39,8 @@ static void forget_loans(struct balancer_memory *memory, struct balancer_key key
 			memory->loans[kept++] = loan;
 			continue;
 		}
-		// Make the loan permanent. The virtual GPU on the other side of the loan keeps what it borrowed, or
-		// loses what it lent.
+		// Make the loan permanent: change the own share of the other virtual GPU. If `key` has lent, the other
+		// one keeps what it borrowed. If `key` has borrowed, the other one loses what it lent.
 		if (other)
 			other->share += balancer_same(loan.from, key) ? loan.share : -loan.share;
 	}
