@@ -1,5 +1,6 @@
-// Keeps a queue of unbound work for each virtual GPU. The strategy chooses the queue. Until the work is bound, it can
-// move to another queue.
+// Keeps a queue for each virtual GPU, with the work that has not been bound (submitted) to it yet. The balancing
+// strategy that the program chose selects the queue for new work. Until the work is bound, it can move to the queue of
+// another virtual GPU.
 #include "manager/balancer_engine.h"
 
 #include <stdio.h>
@@ -178,7 +179,8 @@ enum vg_status balancer_enqueue(struct vg_balancer *balancer, struct vg_balanced
 	bool closed = balancer->worker.stopping;
 	if (!closed)
 		status = balancer_update_marks(&balancer->memory, loads, count);
-	for (size_t i = 0; i < count; i++) { // other threads may have added work since the snapshot
+	// Count the unbound work again, because other threads may have added some since the snapshot.
+	for (size_t i = 0; i < count; i++) {
 		const struct balancer_queue *queue = balancer_queue_find(balancer, loads[i].key);
 		loads[i].takes_work &= queue != NULL;
 		loads[i].unbound = queue ? queue->waiting.count : 0;

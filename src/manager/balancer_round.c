@@ -1,4 +1,5 @@
-// Runs rounds: executes decisions, and logs each decision with its reason.
+// Runs rounds. In each round, the balancer reads the load of all virtual GPUs, and decides which work to move and which
+// shares to change. It executes these decisions, and logs each one with its reason.
 #include "manager/balancer_engine.h"
 
 #include "base/clock.h"
@@ -36,7 +37,8 @@ static size_t move_unbound(struct vg_balancer *balancer, struct balancer_key fro
 	return moved;
 }
 
-// Moves unbound work. If both virtual GPUs have the same manager, also moves bound work that still waits.
+// Moves unbound work. If there is too little of it, `bound` is true and both virtual GPUs have the same manager, also
+// moves bound work. Bound work can move while it waits in the compute unit.
 static enum vg_status migrate_work(struct vg_balancer *balancer, struct balancer_key from, struct balancer_key to,
 				   bool bound, struct balancer_decision *decision)
 {
@@ -157,7 +159,8 @@ enum vg_status vg_balancer_log(struct vg_balancer *balancer, struct vg_balancing
 
 // ---- rounds ----------------------------------------------------------------------------------------------------
 
-// Executes decisions. Call with `rounds` locked. Returns the number of entries written.
+// Executes decisions. Stores in `entries` a log entry for each decision that changed something or failed. Call with
+// `rounds` locked. Returns the number of these entries.
 static size_t execute_decisions(struct vg_balancer *balancer, const struct balancer_load *loads,
 				struct balancer_decision *decisions, size_t count, struct vg_balancing_entry *entries)
 {
@@ -195,7 +198,8 @@ static enum vg_status make_decisions(struct vg_balancer *balancer, struct balanc
 	return status;
 }
 
-// Runs the steps of a round. Call with `rounds` locked. *ret_written is the number of log entries, also on failure.
+// Runs a round: reads the loads, makes decisions and executes them. Call with `rounds` locked. *ret_written is the
+// number of log entries; 0 after a failure.
 static enum vg_status run_round(struct vg_balancer *balancer, struct balancer_decision *decisions,
 				struct vg_balancing_entry *entries, size_t *ret_written)
 {
@@ -256,8 +260,9 @@ void balancer_give_back(struct vg_balancer *balancer)
 	size_t count;
 
 	pthread_mutex_lock(&balancer->rounds); // a thread of the program may be running a round
-	// The program may have set shares since the last round. Note them first, so that the steps below do not change
-	// them.
+	// If the program has set the share of a virtual GPU since the last round, keep that share.
+	// balancer_begin_round() then forgets the loans and the added units of this virtual GPU, so the loops below
+	// undo nothing there.
 	if (balancer_read(balancer->managers, balancer->manager_count, &loads, &count) == VG_OK)
 		(void)balancer_begin_round(memory, loads, count);
 	free(loads);

@@ -66,7 +66,7 @@ void balancer_plan_units(struct balancer_plan *plan)
 			continue;
 		int own = (int)load->units - find_mark(plan, i)->scaled;
 		int free = (int)(sum_unclaimed(plan, load->key.manager) * load->max_units + 1e-6);
-		// With all added units, the virtual GPU has at most twice its own number.
+		// The balancer adds at most as many units as the virtual GPU has of its own.
 		int more = own - find_mark(plan, i)->scaled;
 		more = more < free ? more : free;
 		if (more > 0)

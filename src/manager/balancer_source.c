@@ -124,8 +124,8 @@ static struct vg_virtual_gpu *get_vgpu(struct vg_manager *manager, struct balanc
 	return NULL;
 }
 
-// Uses the virtual streams in turn. If a stream is inactive and the manager may have no more active streams, tries the
-// next one, which may be active.
+// Submits the work to a virtual stream. Begins with another stream at each call. An inactive stream fails with LIMIT if
+// the manager has its maximum number of active streams. Then the next stream is tried, because it may be active.
 static enum vg_status execute_work(struct vg_virtual_gpu *vgpu, struct vg_balanced *work,
 				   struct vg_execution **ret_execution)
 {
@@ -163,8 +163,8 @@ static enum balancer_fate submit_to(struct vg_virtual_gpu *vgpu, struct vg_balan
 		return BALANCER_FAILED;
 	*ret_status = manager_enter(vgpu);
 	if (*ret_status)
-		// Only `bind` writes addresses of this virtual GPU into the arguments. Without it, another virtual GPU
-		// may run the work.
+		// If `bind` was called, the arguments contain addresses of this virtual GPU, so no other one may run
+		// the work. Without `bind`, another virtual GPU may run it.
 		return work->bind ? BALANCER_FAILED : BALANCER_ELSEWHERE;
 	*ret_status = manager_leave(vgpu, execute_work(vgpu, work, ret_execution));
 	return *ret_status ? BALANCER_FAILED : BALANCER_BOUND;

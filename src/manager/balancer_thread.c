@@ -7,7 +7,8 @@
 #include <stdlib.h>
 
 enum {
-	// Work for this much time is bound ahead, so that the virtual GPU never waits for this thread.
+	// Enough work is bound in advance to keep the virtual GPU busy for this time. So the virtual GPU never waits
+	// for this thread.
 	AHEAD_NS = 20000000,
 	MAX_GAP_NS = 100000000, // a longer interval between two ends was idle time and does not count
 	MAX_AHEAD = 512
@@ -105,7 +106,8 @@ static bool can_bind(const struct balancer_queue *queue)
 	       (!queue->listed || (queue->takes_work && queue->bound.count < compute_room(queue)));
 }
 
-// Returns the next work of a virtual GPU that has room for more, and counts the work as bound. Call with the lock held.
+// Removes the next work that can be bound from its queue, and adds it to the list of bound work. Returns NULL if no
+// work can be bound. Call with the lock held.
 static struct vg_balanced *pick_work(struct vg_balancer *balancer)
 {
 	for (struct balancer_queue *queue = balancer->queues; queue; queue = queue->next) {
@@ -121,8 +123,8 @@ static struct vg_balanced *pick_work(struct vg_balancer *balancer)
 	return NULL;
 }
 
-// Undoes the binding of work. `waits`: puts the work back into the virtual GPU's queue, which binds no work until the
-// next snapshot.
+// Removes work from the list of bound work. If `waits` is true, puts the work back into the queue, and no work of this
+// queue is bound until the next snapshot. If `waits` is false, the work is in no queue afterwards.
 static void undo_binding(struct vg_balancer *balancer, struct vg_balanced *work, bool waits)
 {
 	pthread_mutex_lock(&balancer->worker.lock);
@@ -214,7 +216,8 @@ static struct vg_execution *find_execution_to_stop(struct vg_balancer *balancer)
 	return NULL;
 }
 
-// Cancels bound work, too, because it may wait for a paused virtual GPU. Work that runs already ends by itself.
+// Cancels bound work. Otherwise, closing the balancer might wait forever for work of a paused virtual GPU. Running work
+// launches no more kernels, and ends when the launched kernels have ended.
 static void stop_bound(struct vg_balancer *balancer)
 {
 	struct vg_execution *execution;

@@ -10,7 +10,8 @@
 
 struct manager_budget {
 	struct vg_mutex lock;
-	uint64_t limit, charged; // counted in this process; for a shared vGPU, the ledger has the limit
+	// `charged`: bytes charged by this process. `limit`: unused if there is a `ledger`, which has a limit.
+	uint64_t limit, charged;
 	uint64_t refusals;
 	struct vg_ledger *ledger; // NULL: only this process uses the vGPU
 	enum vg_ledger_kind kind; // the kind of memory to charge in the ledger

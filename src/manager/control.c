@@ -245,7 +245,8 @@ static enum vg_status change_promise(struct vg_virtual_gpu *vgpu, uint64_t limit
 	return status;
 }
 
-// Sets the limit of the space and of the budget. For a lower limit, the space first frees empty pages.
+// Sets the limit of the memory space, if the vGPU has one, and of the budget, which counts the charged memory. If
+// necessary, the memory space frees pages without blocks.
 static enum vg_status limit_budget(struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
 	struct vg_kept_error kept;

@@ -8,7 +8,7 @@ void manager_gate_init(struct manager_gate *gate)
 
 void manager_gate_finish(struct manager_gate *gate)
 {
-	if (!core_forked) // in a forked child, this would wait for threads that exist only in the parent
+	if (!core_forked) // in a forked child, the call would wait for threads that exist only in the parent
 		pthread_cond_destroy(&gate->empty);
 	pthread_mutex_destroy(&gate->lock);
 }

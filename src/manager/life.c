@@ -13,7 +13,8 @@
 
 // ---- close -----------------------------------------------------------------------------------------------
 
-// Closes the parts of a vGPU. Call with `closing` locked.
+// Closes the vGPU: ends its work, frees its memory, and removes it from the manager. Asks the daemon to remove a shared
+// vGPU. Handles work that has not ended as manager_end() does. Call with `closing` locked.
 static enum vg_status end_parts(struct vg_virtual_gpu *vgpu, const char *instead)
 {
 	if (vgpu->closed)
@@ -146,7 +147,8 @@ static enum vg_status allocate_vgpu(struct vg_manager *manager, const struct vg_
 	return vgpu->active_streams ? VG_OK : vg_fail(VG_NO_MEMORY, 0, "no memory for a virtual GPU");
 }
 
-// Creates the parts of a vGPU that has been added to the table.
+// Completes a vGPU that has been added to the table: creates its compute unit, makes a shared vGPU known to the daemon,
+// and creates its memory.
 static enum vg_status create_parts(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_options *o)
 {
 	vgpu->budget.limit = o->memory_limit;

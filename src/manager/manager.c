@@ -55,8 +55,8 @@ static void note_lost(struct vg_manager *manager, CUresult result)
 	atomic_store(&manager->lost, true);
 }
 
-// Returns whether the context is lost. Asks the driver too, because other work in the context or on another device may
-// have caused the failure.
+// Returns whether the context is lost. If the manager does not know of a loss, asks the driver: other work in the
+// context or on another device may have made the context unusable.
 bool manager_is_lost(struct vg_manager *manager)
 {
 	struct vg_compute_info info;
@@ -95,8 +95,8 @@ enum vg_status manager_enter(struct vg_virtual_gpu *vgpu)
 	return vg_fail(VG_CLOSED, 0, "virtual GPU %d (%s) was destroyed", vgpu->id, vgpu->name);
 }
 
-// Adds the cause of the context's loss to the last error. The driver's own error may come from other work or another
-// device.
+// Records that the context is lost. Adds to the last error the scheduler's text about the loss, which names the devices
+// on which executions were running. The call that failed need not be the cause.
 static void explain_loss(struct vg_manager *manager)
 {
 	struct vg_kept_error kept;

@@ -106,10 +106,11 @@ enum vg_status manager_check(const struct vg_manager *manager);
 // Begins a call that uses the vGPU: until manager_leave(), vg_virtual_gpu_close() of it fails with BUSY. Returns OK,
 // INVALID, CLOSED or STATE.
 enum vg_status manager_enter(struct vg_virtual_gpu *vgpu);
-// Begins a change: calls manager_enter() and locks `setting`. Fails with STATE while memory is being moved, because the
-// callback of the move may call this on the same thread.
+// Begins a change: calls manager_enter() and locks `setting`. Fails with STATE while memory is being moved. The
+// program's progress callback may make such a call during the move; it would wait forever for the lock of its own
+// thread.
 enum vg_status manager_begin_change(struct vg_virtual_gpu *vgpu);
-// Ends what manager_begin_change() began.
+// Unlocks `setting`, and returns the result of manager_leave() for `status`.
 enum vg_status manager_end_change(struct vg_virtual_gpu *vgpu, enum vg_status status);
 // Ends a call on a vGPU. Records whether `status` says that the context is lost, and returns `status`.
 enum vg_status manager_leave(struct vg_virtual_gpu *vgpu, enum vg_status status);
@@ -150,21 +151,22 @@ uint64_t promise_left(const struct vg_device *device, uint64_t total);
 
 // ---- life of a vGPU (life.c) -----------------------------------------------------------------------------
 
-// Closes a vGPU. If another thread is closing it, waits for that thread. While the vGPU has work: fails with BUSY, and
-// `instead` names the function that cancels work; if `instead` is NULL, cancels the work.
+// Closes a vGPU. If another thread is closing it, waits for that thread. If the vGPU has work and `instead` is NULL,
+// cancels the work. If it has work and `instead` is a function's name, fails with BUSY; the error recommends that
+// function.
 enum vg_status manager_end(struct vg_virtual_gpu *vgpu, const char *instead);
 enum vg_virtual_gpu_status manager_status_of(struct vg_virtual_gpu *vgpu);
 
 // ---- streams (stream.c) -----------------------------------------------------------------------------------
 
-// Begin and end a submission to a virtual stream, which is active meanwhile. The stream remains active if `used` is
-// true (work was submitted), if it was active before, or if another thread is submitting. manager_stream_begin() fails
-// with INVALID (no such stream) or LIMIT (the manager has too many active streams).
+// manager_stream_begin() begins a submission to a virtual stream, and makes the stream active. It fails with INVALID
+// (no such stream) or LIMIT (the manager has too many active streams). manager_stream_end() ends the submission. The
+// stream then stays active if work was submitted (`used`), or was before, or if another thread is submitting.
 enum vg_status manager_stream_begin(struct vg_virtual_gpu *vgpu, unsigned stream);
 void manager_stream_end(struct vg_virtual_gpu *vgpu, unsigned stream, bool used);
-// Prepares to make an active stream inactive: begins a submission, and forgets that the stream was used. If the stream
-// is not active, or another thread is submitting to it, changes nothing and returns false. *ret_active: whether the
-// stream was active.
+// Prepares to make an active stream inactive: begins a submission, and clears the bit that says that work was submitted
+// before. The caller ends this submission by manager_stream_end(). If the stream is not active, or another thread is
+// submitting to it, changes nothing and returns false. *ret_active: whether the stream was active.
 bool manager_stream_claim(struct vg_virtual_gpu *vgpu, unsigned stream, bool *ret_active);
 // Sets and returns the error INVALID for a stream number.
 enum vg_status manager_no_stream(const struct vg_virtual_gpu *vgpu, unsigned stream);

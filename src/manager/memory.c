@@ -42,8 +42,9 @@ enum vg_status memory_begin(struct vg_virtual_gpu *vgpu, uint64_t limit)
 	// For a shared vGPU the ledger enforces the limit, because other programs may change it. So the memory space
 	// itself is only limited to the device's memory.
 	options.limit = vgpu->shared ? manager->memory : limit;
-	// Other programs inside a shared vGPU cannot use the pages that this process caches. So keep few: the pool of
-	// whole pages keeps at most a sixteenth of the limit, and the other pools keep less.
+	// Other programs inside a shared vGPU cannot use the free pages that this process caches, so cache few. Each
+	// pool may cache twice as much as the one before. The last one has whole pages; with the default 8 pools, it
+	// caches about a sixteenth of the limit.
 	if (vgpu->shared && !options.base_pool_size)
 		options.base_pool_size = (limit >> 13) + 1;
 	return space_create(manager->context, &options, &budget, &vgpu->space);

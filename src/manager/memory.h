@@ -1,6 +1,7 @@
 // Declares the memory of a virtual GPU. It is either virtualized (a memory space), or plain: the driver allocates it
-// directly (manager/plain.h). Any thread. Call all functions between manager_enter() and manager_leave(), except
-// memory_begin() before and memory_end() after all other calls.
+// directly (manager/plain.h). Any thread. Call memory_begin() before all other functions, then memory_end(), and
+// memory_destroy() last. Other calls are made between manager_enter() and manager_leave(), by work of the compute unit,
+// or by the thread that closes the vGPU.
 #pragma once
 #include "manager/manager.h"
 

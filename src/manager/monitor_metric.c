@@ -12,7 +12,8 @@ static const struct {
 	VG_METRIC_LIST(X)
 #undef X
 };
-// The build fails if the list lacks a figure of the structure. JSON would lack it too.
+// The build fails if struct vg_sample has a metric that VG_METRIC_LIST lacks. Such a metric would be missing in the
+// JSON output, too.
 _Static_assert(sizeof(struct vg_sample) ==
 		       offsetof(struct vg_sample, memory_held) + VG_METRIC_COUNT * sizeof(struct vg_metric),
 	       "every figure of a sample is in VG_METRIC_LIST");

@@ -37,8 +37,7 @@ const struct vg_sample *monitor_series_latest(const struct monitor_series *serie
 	return series->count ? &series->ring[(series->next + series->capacity - 1) % series->capacity] : NULL;
 }
 
-// Returns the rate per second. Returns unknown if either value is unknown, or if the total decreased, which is possible
-// for the device.
+// Returns the rate per second. The rate is unknown if either total is unknown, or if the total has decreased.
 static struct vg_metric compute_rate(struct vg_metric before, struct vg_metric now, uint64_t interval_ns)
 {
 	if (!before.known || !now.known || !interval_ns || now.value < before.value)

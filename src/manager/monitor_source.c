@@ -123,7 +123,7 @@ static void read_memory(const struct monitor_source *source, struct vg_sample *s
 		sample->memory_utilization = monitor_known(sample->memory_held.value / sample->memory_limit.value);
 }
 
-// Computes for how long the whole device would have been busy, as the mean over all SMs.
+// Reads the device's busy time: for how long each SM has run quanta, as the mean over all SMs.
 static void read_busy(struct vg_manager *manager, struct monitor_reading *device)
 {
 	struct vg_compute_info compute;

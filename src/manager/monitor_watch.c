@@ -122,7 +122,7 @@ bool monitor_watch_look(struct monitor_watch *watch, const struct monitor_series
 	struct monitor_event *event = add_crossing(asked, series, metric.value, beyond, events);
 	if (!event)
 		return mark_beyond(watch, series->id, was) &&
-		       false; // mark_beyond() does not fail here: removing an id has left room in the array
+		       false; // cannot fail: if mark_beyond() puts the id back, the array still has room for it
 	event->callback = asked->callback;
 	event->user = asked->user;
 	event->sample = *sample;
