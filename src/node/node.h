@@ -37,8 +37,8 @@ int vg_node_connect(const struct vg_node *node);
 // Connects to the daemon, and starts one if node->may_start is true. The caller closes *ret_descriptor, which is
 // negative after a failure.
 enum vg_status vg_node_reach(const struct vg_node *node, int *ret_descriptor);
-// Sets the last error from a reply in which the daemon refuses the request. Also accepts the -errno of a failed
-// connection or request.
+// vg_node_refused() sets the last error from a reply in which the daemon refuses the request. vg_node_unreached() sets
+// it from `r`, the -errno of a failed connection or request.
 enum vg_status vg_node_refused(const json_t *reply);
 enum vg_status vg_node_unreached(const struct vg_node *node, int r);
 // Starts a daemon of this user. Waits until that daemon answers, or another one that was started at the same time.

@@ -138,7 +138,8 @@ __attribute__((noreturn)) static void become_daemon(const struct start *start, c
 	else
 		fcntl(READY_FD, F_SETFD, 0);
 	pid_t own = getpid();
-	if (write(READY_FD, &own, sizeof own) != sizeof own) // is_lock_held() compares this pid
+	// Send the daemon's pid to launch_daemon(). is_lock_held() compares it with the pid in the lock file.
+	if (write(READY_FD, &own, sizeof own) != sizeof own)
 		_exit(1);
 	close_range(READY_FD + 1, ~0u, 0);
 	reset_inherited_state();
@@ -183,9 +184,9 @@ static bool is_lock_held(const struct vg_node *node, pid_t own)
 	return vg_file_read(path, text, sizeof text - 1) > 0 && strcmp(text, "virgated\n") == 0;
 }
 
-// Waits until a daemon answers. If another daemon has the lock, the daemon that this process started exits at once. The
-// daemon that has the lock may still be starting, or may be exiting. *ret_lost: another daemon had the lock, so a retry
-// is useful.
+// Waits until a daemon answers: `own`, which this process started, or another one. If another daemon has the lock,
+// `own` exits at once; the other daemon may still be starting or exiting. Returns false at the deadline, or if no other
+// daemon has the lock any more. *ret_lost: another daemon had the lock, so a retry is useful.
 static bool wait_for_answer(const struct vg_node *node, pid_t own, uint64_t deadline, bool *ret_lost)
 {
 	uint64_t grace = vg_clock_monotonic_ns() + 200000000;
@@ -219,8 +220,8 @@ static const char *skip_name(const char *line)
 	return named ? end + 2 : line;
 }
 
-// Returns the lines of the log from offset `start` on, separated by semicolons. Leaves out repeated lines, times and
-// pids. Other processes that start a daemon write to the same log.
+// Returns the lines of the log from offset `start` on, separated by semicolons. Leaves out times and pids, and then
+// repeated lines: daemons that were started at the same time may log the same failure.
 static void read_log(const char *path, off_t start, char ret_words[WORDS])
 {
 	char text[4096], *rest = text, *line;

@@ -180,7 +180,7 @@ static cublasStatus_t set_preferences(const struct vg_cublaslt *api, cublasLtMat
 		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &q->align_a, sizeof q->align_a},
 		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &q->align_c, sizeof q->align_c},
 		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &q->align_c, sizeof q->align_c},
-		// This must be the last element: the count leaves it out unless tensor cores are forbidden.
+		// This must be the last element: `count` includes it only if tensor cores are forbidden.
 		{CUBLASLT_MATMUL_PREF_IMPL_MASK, &without, sizeof without},
 	};
 	size_t count = sizeof attributes / sizeof *attributes - !q->no_tensor_cores;

@@ -123,8 +123,9 @@ static void plan_softmax(struct operation_plan *plan, const struct checked_activ
 {
 	const struct vg_activation *d = &checked->d;
 	uint64_t area = d->height * d->width;
-	// A warp processes up to 32 adjacent positions, which are adjacent in memory. Each thread should process
-	// several channels before it combines results with others.
+	// `lanes` threads share the channels of one position, about 8 channels for each thread, and combine their
+	// results. If possible, a block handles at least 32 positions, which limits `lanes`. Then a warp reads adjacent
+	// positions, which are adjacent in memory.
 	unsigned lanes = round_to_power(count_pieces(d->channels, 8), ACTIVATION_THREADS / round_to_power(area, 32));
 	unsigned positions = ACTIVATION_THREADS / lanes;
 

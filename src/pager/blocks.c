@@ -20,7 +20,7 @@ static struct {
 	CUresult refusal;
 } code;
 
-// The blocks that the next launch of the hash kernel will hash.
+// The stream on which the hash kernel runs, and the blocks that its next launch will hash.
 static CUstream stream;
 static size_t count;
 static CUdeviceptr addresses[BLOCKS_MOST];

@@ -8,7 +8,8 @@
 
 struct pager_room;
 
-// Sets the least memory of a process for which blocks are hashed. Copying less memory takes no longer than hashing it.
+// Sets a threshold: blocks are hashed only if at least this much memory is to be moved. Copying less memory takes no
+// longer than hashing it.
 void pager_blocks_limit(uint64_t least_bytes);
 // Prepares to hash `bytes` on a stream. The first call in a context loads a module. If that fails, later calls return
 // the same error and do not load the module again. Returns CUDA_SUCCESS, CUDA_ERROR_NOT_READY if the bytes are too few,

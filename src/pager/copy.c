@@ -4,7 +4,8 @@
 #include "pager/host.h"
 #include "pager/room.h"
 
-// Creates the stream when the first copy needs it, because a process without memory may have no context before.
+// Creates the stream and the events at the first copy. They need a context, and a process without evictable memory may
+// have none before.
 CUresult pager_copies_start(struct pager_copies *copies)
 {
 	CUresult result;

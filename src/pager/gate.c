@@ -18,7 +18,8 @@ __thread PAGER_TLS struct pager_mark *pager_mark;
 _Atomic uint32_t pager_gate;
 static _Atomic(struct pager_mark *) marks;
 static pthread_mutex_t count_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct pager_slot *counted_in; // protected by count_lock, as is the next variable
+// The slot in which waiting threads are counted; NULL: none. count_lock protects this variable and the next one.
+static struct pager_slot *counted_in;
 static uint32_t waiting;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // held while a thread adds or reuses a struct pager_mark
 static void (*report_waiting)(uint64_t waited_ns);

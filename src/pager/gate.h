@@ -29,7 +29,8 @@ extern _Atomic uint32_t pager_gate __attribute__((visibility("hidden"))); // fut
 enum {
 	PAGER_GATE_OPEN,
 	PAGER_GATE_CLOSED,
-	// The gate is open; the next thread that enters sets PAGER_GATE_OPEN, which shows that the device is in use.
+	// The gate is open, and the pager wants to know whether a thread enters. The next thread that enters changes
+	// the value to PAGER_GATE_OPEN.
 	PAGER_GATE_ASKS,
 };
 

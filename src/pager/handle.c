@@ -180,7 +180,8 @@ void pager_handle_keep_on_device(struct pager_handle *handle)
 	pthread_mutex_lock(&lock);
 	if (pager_handle_can_leave(handle)) {
 		bytes_of_all -= handle->size;
-		give_rooms(handle); // give the rooms back with the lock held, because the pager counts rooms
+		// Keep the lock meanwhile: the pager reads the rooms of all handles under this lock.
+		give_rooms(handle);
 	}
 	handle->stays++;
 	pthread_mutex_unlock(&lock);
@@ -192,8 +193,8 @@ bool pager_handle_let_leave(struct pager_handle *handle)
 
 	pthread_mutex_lock(&lock);
 	can_leave = atomic_load(&handle->stays) == 1;
-	// Do nothing at 0. A caller that undoes this for a range of addresses may find memory that was mapped there
-	// later and was never kept on the device.
+	// If `stays` is 0, leave it unchanged. The interposer calls this function for all memory that is mapped in a
+	// range. Part of it may have been mapped only after pager_handle_keep_on_device() was called for the range.
 	handle->stays -= atomic_load(&handle->stays) != 0;
 	bytes_of_all += can_leave ? handle->size : 0;
 	pthread_mutex_unlock(&lock);

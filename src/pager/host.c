@@ -12,8 +12,8 @@
 #include "pager/host_file.h"
 #include "pager/memory.h"
 
-// A piece is pinned by one call, during which the whole process may be blocked. A copy must not cross from one piece
-// into the next.
+// Host memory is allocated in pieces of at most PIECE bytes. One driver call pins a piece, and may block the whole
+// process meanwhile. A copy must not cross from one piece into the next.
 enum { PIECE = 2 * PAGER_CHUNK, GRANULE = 2 << 20, GRANULES = PIECE / GRANULE, PIECES = 2048, THREADS = 4 };
 
 struct piece {
@@ -110,7 +110,7 @@ static bool has_file(void)
 
 	if (file_fd >= 0)
 		return fstat(file_fd, &info) == 0 && info.st_ino == file_inode;
-	if (file_bytes) // the file is not open, but has a name, so no other file may be created
+	if (file_bytes) // the file with the pieces exists but is closed, as during a dump: do not create another one
 		return false;
 	file_fd = pager_file_create();
 	if (file_fd < 0)

@@ -1,8 +1,8 @@
-// Manages pinned host memory for chunks that leave the device. The memory lies in a file without a name
-// (pager/host_file.h), or is anonymous where the tmpfs has no space. So it is freed with the process. It grows by
-// pieces, which stay pinned. A chunk gets a room, its place in this memory, which may extend over several pieces. So
-// rooms of all sizes fit without gaps, if they are always taken in the same order. Call these functions in the pager's
-// thread, or inside the gate.
+// Manages pinned host memory for chunks that leave the device. The memory lies in a file without a name in a tmpfs
+// (pager/host_file.h), or is anonymous if the tmpfs has no space. Either way, the kernel frees the memory when the
+// process ends. The memory grows in pieces, which stay pinned. A room is the place of one chunk in this memory, and may
+// extend over several pieces. If rooms are always taken in the same order, they leave no gaps, whatever their sizes.
+// Call these functions in the pager's thread, or inside the gate.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

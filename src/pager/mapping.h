@@ -15,7 +15,8 @@ struct pager_mapping {
 	uint64_t number;	     // CU_POINTER_ATTRIBUTE_BUFFER_ID
 	struct pager_handle *handle; // the mapping is a holder of this handle
 	struct pager_mapping *next;  // next mapping of the same handle
-	// False: the memory is in the host, or it was unmapped but its handle could not be released.
+	// False: the driver has no mapping at this address, because the memory is in the host, or because the driver
+	// unmapped the memory but failed to release it.
 	bool is_mapped;
 	unsigned long long access; // access rights of the device while the memory is in the host: CUmemAccess_flags
 };

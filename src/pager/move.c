@@ -285,8 +285,8 @@ static CUresult note_return(struct pager_allocation *allocation, size_t index)
 	return give_room_back_without_copy(allocation, index);
 }
 
-// Moves everything to the device. The bytes in the host stay valid until all bytes are back, because no thread can
-// change those on the device before the gate opens.
+// Moves everything to the device. If device memory cannot be created or mapped, undoes the move. No bytes are lost
+// then: the host has valid copies, because no thread changes device memory while the gate is closed.
 static CUresult move_all_in(struct pager_slot *slot, bool (*waits)(uint64_t waited_ns), uint64_t *ret_missing)
 {
 	struct pager_copies copies = {.slot = slot, .waits = waits};
