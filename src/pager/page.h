@@ -1,11 +1,11 @@
 // The shared words by which the daemon asks the processes of an evictable vGPU to move their device memory to the host
 // and back. In the vGPU's ledger there is one page for the vGPU, and one slot for each process. Any thread.
 //
-// Writers: the daemon writes the page, and `out`, `drain_ms` and `bell` of a slot. A dump, a restore or a deep
-// suspension writes `park`, `drain_ms` and `bell`. A restore also writes `file`, before the restored process runs. The
-// process that owns the slot writes the rest of the slot, most of it by its pager thread. When a process has ended, its
-// slot is zeroed before it gets a new owner. In a new ledger all words are zero: there is no request, and no memory has
-// left.
+// Writers: the daemon writes the page, and `out`, `drain_ms` and `bell` of a slot. `bell` is a counter that wakes the
+// pager. A dump, a restore or a deep suspension writes `park`, `drain_ms` and `bell`. In a deep suspension, the driver
+// takes the process off the device, too. A restore also writes `file`, before the restored process runs. The process
+// that owns the slot writes the rest of the slot, most of it by its pager thread. When a process has ended, its slot is
+// zeroed before it gets a new owner. In a new ledger all words are zero: there is no request, and no memory has left.
 //
 // Order: the daemon writes the request (`out`), then adds 1 to `bell` with release, and wakes the futex. The pager
 // reads `bell` with acquire before it reads the request. When the pager has carried out the request or given it up, it
@@ -13,8 +13,8 @@
 //
 // Hostile values: a tenant may write anything into the ledger of its own vGPU. So the daemon bounds every value that it
 // reads here, and compares with NVML whether memory has really left (daemon/doubt.h). With false values a tenant can
-// keep or demand room on an overcommitted device, as it can by using the device. But it cannot change the limit of
-// another vGPU.
+// keep its memory on an overcommitted device, or demand its return. It can do the same without false values, by using
+// the device all the time. But it cannot change the limit of another vGPU.
 #pragma once
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -25,7 +25,8 @@ enum pager_state {
 	PAGER_RUNNING, // all memory is on the device
 	PAGER_CLOSING, // the pager waits until threads have left driver calls and the GPU is idle
 	PAGER_LEAVING, // memory is moving to the host
-	// All memory is in the host; or only a part of it, because the device has no room for that part.
+	// All memory is in the host. After a move to the host that failed, only a part is in the host, and the device
+	// has no room for its return.
 	PAGER_OUT,
 	PAGER_COMING,	 // memory is moving back to the device
 	PAGER_BROKEN,	 // a copy failed: the context and its memory are lost
@@ -72,12 +73,16 @@ struct pager_slot {
 	_Atomic uint32_t out;		     // 1: the memory of this process must leave the device
 	_Atomic uint32_t drain_ms;	     // how long the pager waits for threads and the GPU; 0: 10 seconds
 	_Atomic uint32_t answered;
-	_Atomic uint32_t state;	  // enum pager_state
-	_Atomic uint32_t reason;  // enum pager_reason
-	_Atomic uint32_t row;	  // depends on `reason`: a row of enum vg_entry, a CUresult, or an errno
+	_Atomic uint32_t state;	 // enum pager_state
+	_Atomic uint32_t reason; // enum pager_reason
+	// Depends on `reason`. PAGER_THREAD: a driver function (enum vg_entry). PAGER_GPU and PAGER_DRIVER: a CUresult.
+	// PAGER_FILE: an errno.
+	_Atomic uint32_t row;
 	_Atomic uint32_t waiting; // number of threads that wait until the memory is back
 	_Atomic uint64_t bytes;	  // bytes of device memory that can leave
-	// Bytes charged for memory that can leave; the process adds them before it charges the ledger.
+	// Bytes charged to the process for memory that can leave. All else that it charged, except managed memory,
+	// belongs to the vGPU's fixed part. The process adds to this word before it charges the ledger, so that the
+	// fixed part is never overestimated.
 	_Atomic uint64_t charged;
 	_Atomic uint64_t host; // how many of `bytes` are not on the device
 	_Atomic uint64_t missing;
@@ -86,9 +91,10 @@ struct pager_slot {
 	_Atomic uint64_t waited_ns; // sum of the waits of all threads at the gate
 	_Atomic uint64_t active_ns; // when a thread last used the device; the pager checks this every `ask_ms`
 	_Atomic uint32_t moves;	    // how many times the memory was moved to the host
-	// Not 0: the process must leave the device, put its host memory into a file, and do nothing else until this is
-	// 0 again. With PAGER_PARK_DEEP, the process keeps its host memory and stays in PAGER_OUT. The value is a
-	// number that changes with each request, and the bits of enum pager_park.
+	// Request of a dump, a restore or a deep suspension: a number that changes with each request, and flags (enum
+	// pager_park). 0: no request. The process moves its device memory to the host and puts the host memory into a
+	// file. It carries out no other request until this is 0 again. With PAGER_PARK_DEEP, it keeps its host memory
+	// mapped and stays in PAGER_OUT.
 	_Atomic uint32_t park;
 	_Atomic uint64_t file[3]; // while parked: the file with the memory (struct pager_file); all 0: none
 	// Bytes that the last move to the host did not copy, because the host already had the same bytes.

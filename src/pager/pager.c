@@ -18,11 +18,13 @@
 static const long parked_look_ns = 50000000;
 
 static bool is_started;
-// Held while a figure is computed and stored in the slot, so that the stored figure is the latest one.
+// Held while the value of `bytes` or `charged` is computed and stored in the slot, so that the newest value is stored
+// last.
 static pthread_mutex_t figures_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t charged;
 
-// Waits for a request, but at most for `most_ns` if that is not 0.
+// Waits while `bell` is still `heard`, the value that it had before the last request was read. Waits at most `most_ns`
+// nanoseconds; 0: without limit.
 static void wait_for_bell(struct pager_slot *slot, uint32_t heard, long most_ns)
 {
 	struct timespec most = {most_ns / 1000000000, most_ns % 1000000000};
@@ -30,7 +32,8 @@ static void wait_for_bell(struct pager_slot *slot, uint32_t heard, long most_ns)
 	syscall(SYS_futex, &slot->bell, FUTEX_WAIT, heard, most_ns ? &most : NULL, NULL, 0);
 }
 
-// Does what the slot and the page request. Returns false if this must be tried again later.
+// Carries out the request in the slot or in the page: to park, to leave the device, or to return. `is_first`: this is
+// the first attempt. Returns false if another attempt is needed later.
 static bool carry_out_request(struct pager_slot *slot, bool is_first)
 {
 	uint32_t park = atomic_load(&slot->park), request = park & PAGER_PARK_NUMBER;
@@ -51,8 +54,8 @@ static bool carry_out_request(struct pager_slot *slot, bool is_first)
 	return pager_thread.state == PAGER_OUT || pager_leave_device(slot);
 }
 
-// Carries out the request that `bell` announced. Returns in how many nanoseconds to try again; 0: the request is done
-// or given up.
+// Carries out the request that `bell` announced. `retry_ns`: the pause before this attempt; 0: it is the first one.
+// Returns the pause before the next attempt; 0: the request is done or given up.
 static long answer_bell(struct pager_slot *slot, uint32_t bell, long retry_ns)
 {
 	if (!carry_out_request(slot, retry_ns == 0))

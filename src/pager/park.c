@@ -46,9 +46,9 @@ bool pager_park(struct pager_slot *slot, uint32_t request, bool is_deep)
 		return true;
 	if (is_out ? park_memory(slot) : !atomic_load(&slot->park))
 		return true;
-	// If the host has no room, the memory stays on the device, and the dump goes on without the pager. CRIU would
-	// write pinned host memory into the image, so release all of it. If leaving failed for another reason, the dump
-	// fails.
+	// If the host has too little memory, the device memory stays on the device, and the process is dumped without
+	// being parked. Unpin all host memory, because CRIU would write it into the image. If the memory could not
+	// leave for another reason, the dump fails.
 	if (pager_thread.state == PAGER_RUNNING && atomic_load(&slot->reason) == PAGER_HOST)
 		while (pager_release_piece())
 			;

@@ -37,9 +37,9 @@ bool pager_release_piece(void)
 	return are_left;
 }
 
-// Releases one piece of pinned host memory if the host is short of memory and no stream is being captured. While no
-// other vGPU needs the device, that memory is useful only for the next move. Returns in how many nanoseconds the caller
-// must call this again; 0: no host memory is pinned, so it need not.
+// Releases one piece of pinned host memory if the host is short of memory and no stream is being captured. No other
+// vGPU needs the device now, so pinned memory would only make the next move faster. Returns in how many nanoseconds to
+// call this again; 0: no host memory is pinned.
 static long look_at_host(void)
 {
 	static uint64_t next_ns;
@@ -54,8 +54,9 @@ static long look_at_host(void)
 	return next_ns > now_ns ? (long)(next_ns - now_ns) : host_look_ns;
 }
 
-// Reports whether threads use the device, and pins host memory ahead of need. Does both only if the vGPUs do not all
-// fit on the device: the daemon then sets `ask_ms`.
+// If the vGPUs do not all fit on the device, the daemon sets `ask_ms`. Then reports when threads used the device
+// (`active_ns`), and pins host memory ahead of need. Otherwise releases host memory if the host is short of it. Returns
+// in how many nanoseconds to call this again; 0: no further call is needed.
 long pager_look_ahead(struct pager_slot *slot)
 {
 	static uint64_t retry_after_ns;

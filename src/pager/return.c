@@ -7,7 +7,7 @@
 #include "pager/thread.h"
 
 static const long look_for_room_ns = 500000;
-static const uint64_t patience_ns = 10000000000; // longest wait for room, counted from the last chunk that got room
+static const uint64_t patience_ns = 10000000000; // longest wait for device memory for one chunk
 
 void pager_stay(struct pager_slot *slot)
 {
@@ -69,8 +69,8 @@ static bool wait_for_others(uint64_t waited_ns)
 	return true;
 }
 
-// Releases the host memory after a dump, so that the file, which has a name, does not outlive the process. Unpinning
-// waits for the GPU, which is idle now.
+// After a dump, the host memory lies in a file with a name. Releases that memory and removes the name, because a named
+// file would remain after the process has ended. Unpinning waits for the GPU, which is idle now.
 static void release_named(void)
 {
 	if (!pager_host_is_named())

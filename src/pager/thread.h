@@ -31,8 +31,9 @@ void pager_pop_context(void);
 
 // ---- prepare.c: host memory before and after a move
 
-// Pins one more piece of host memory for the device memory that can move, if at least `kept` bytes of host memory then
-// remain free. *ret_missing: how many bytes are missing; 0 if no context could be made current.
+// Pins one more piece of host memory for the device memory that can move. Leaves at least `kept` bytes of host memory
+// available, or else pins nothing and returns PAGER_HOST_SHORT. *ret_missing is then how many bytes the host lacks; 0:
+// no context could be made current.
 enum pager_host_step pager_prepare_piece(uint64_t kept, uint64_t *ret_missing);
 // Unpins one piece of host memory, if the host memory contains only copies of bytes that are on the device. After the
 // last piece, releases all host memory. Unpinning waits for the GPU. Returns whether pieces are left.
@@ -47,8 +48,9 @@ long pager_look_ahead(struct pager_slot *slot);
 bool pager_leave_device(struct pager_slot *slot);
 // Tries a failed move to the host again. The gate is closed.
 bool pager_leave_device_again(struct pager_slot *slot);
-// Moves all memory to the device. Only the first attempt waits for room that other processes make. If later attempts
-// waited, too, parts of several processes could block each other.
+// Moves all memory to the device. If the device has too little room, only the first attempt may keep the part that has
+// moved, and wait for other processes to leave. If all attempts did so, two processes could each keep a part, and wait
+// for each other.
 bool pager_return_to_device(struct pager_slot *slot, bool is_first);
 // Moves the part that has left back to the device, after a move to the host failed.
 bool pager_undo_leaving(struct pager_slot *slot);
@@ -59,8 +61,8 @@ void pager_give_up(struct pager_slot *slot);
 
 // ---- park.c: dump and restore. Functions that return false must be called again later.
 
-// Moves all memory to the host and puts it into a file with a name. If that is impossible, the slot has the reason. In
-// a deep suspension the host memory stays mapped and pinned.
+// Moves all memory to the host, and puts it into a file with a name, by which the dump finds it. In a deep suspension
+// the host memory stays mapped and pinned instead. `request`: the number in `park`. On failure the slot has the reason.
 bool pager_park(struct pager_slot *slot, uint32_t request, bool is_deep);
 // Maps and pins the memory that was put into a file.
 bool pager_unpark(struct pager_slot *slot);

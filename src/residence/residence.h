@@ -19,7 +19,7 @@ enum residence_state {
 };
 
 struct residence_vgpu {
-	// The facts, which the caller fills.
+	// The caller fills all members except `out`.
 	uint64_t memory; // the vGPU's limit, all of which it may use on the device
 	// The part of the limit that stays on the device even if the vGPU's memory is in the host.
 	uint64_t fixed;

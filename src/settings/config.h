@@ -72,7 +72,8 @@ struct config {
 	char *values[CONFIG_COUNT]; // NULL: not set
 	// Where each value was set, such as "VIRGATE_MEMORY" or "/etc/virgate/virgate.conf:3".
 	char *origins[CONFIG_COUNT];
-	// If several sections are for one GPU, the last one counts; empty if the environment sets the mode.
+	// The sections [device GPU], which set sharing modes. If several are for one GPU, the last one counts. The list
+	// is empty if VIRGATE_SHARING sets the mode.
 	struct config_device *devices;
 	size_t device_count;
 	struct vg_profile *profiles; // the profiles; this struct owns them and their strings

@@ -24,7 +24,8 @@ enum vg_status share_channel_check_peer(const struct share_channel *channel);
 struct share_rights {
 	int descriptors[SHARE_PACKET_RANGES];
 	unsigned count;
-	unsigned came; // number of descriptors that were received; those that did not fit were closed
+	// How many descriptors arrived, including those that were closed because `descriptors` was full.
+	unsigned came;
 };
 
 void share_rights_close(struct share_rights *rights);

@@ -10,7 +10,8 @@
 #include "vram/trust.h"
 #include "vram/vram.h"
 
-// The objects that must be freed together with an imported region. The mapping keeps a reference to its address range.
+// The objects that must be freed together with an imported region. The address range needs no member, because the
+// mapping keeps a reference to it.
 struct import {
 	struct vg_physical_memory *memory;
 	struct vg_mapping *mapping;
@@ -187,7 +188,8 @@ static enum vg_status import_range(struct vg_vram *vram, const struct share_rang
 	return status;
 }
 
-// Seals the region with the exporter's seal, and verifies the seal. Frees the region on failure.
+// Gives the region the seal that the exporter made, and verifies that the region's contents match it. Frees the region
+// on failure.
 static enum vg_status verify_region(struct vg_vram_handle handle, const struct share_range *range)
 {
 	struct vg_kept_error kept;

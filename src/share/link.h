@@ -16,7 +16,9 @@ struct share_link {
 	uint64_t generation;
 	const struct vg_wire_page *_Atomic page; // NULL: not received yet
 	char name[VG_WIRE_NAME];
-	char id[2 * VG_PAGE_ID + 1], ticket[2 * 32 + 1]; // both received from the broker
+	// Received from the broker, and sent to it again after it was restarted: the id of the publication, and a
+	// ticket, which proves to the new broker which generation this was.
+	char id[2 * VG_PAGE_ID + 1], ticket[2 * 32 + 1];
 };
 
 // Initializes the fields; does not connect.
@@ -35,8 +37,9 @@ enum vg_status share_link_begin(struct share_link *link, enum share_start start,
 enum vg_status share_link_ask(struct share_link *link, json_t *request, json_t **ret_reply);
 // Receives a reply to data that the caller sent on `descriptor`.
 enum vg_status share_link_receive(struct share_link *link, json_t **ret_reply);
-// Reads the generation and the ticket from a reply that came with a page. If the generation is already known, it must
-// be the same, because other threads may be reading it. Fails with PROTOCOL.
+// Reads the generation and the ticket (the proof for a restarted broker) from a reply that came with a page. Fails with
+// PROTOCOL if a value or the page is missing, or if the generation differs from the known one. A known generation is
+// not written again, because other threads may be reading it.
 enum vg_status share_link_read_grant(struct share_link *link, const json_t *reply);
 // Reads and drops events of the broker, without waiting. Sets `ended` if the connection was closed.
 void share_link_drain(struct share_link *link);

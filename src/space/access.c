@@ -72,7 +72,8 @@ static void release_part(struct part *part, bool done, bool written)
 
 // ---- the program's memory ---------------------------------------------------------------------------
 
-// Returns whether `address` is device memory. The driver knows all device memory, but only registered host memory.
+// Returns whether `address` is device memory. Asks the driver, which knows all device memory. An address that the
+// driver does not know is in host memory.
 static bool is_device(struct vg_memory_space *space, CUdeviceptr address)
 {
 	CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED};

@@ -96,8 +96,8 @@ static enum vg_status create_range(struct vg_memory_space *space, size_t pages, 
 	return VG_OK;
 }
 
-// Returns how many pages to reserve within the limits of addresses and ranges. Returns 0 if `pages` exceeds these
-// limits.
+// Returns how many pages to reserve at once, at least `pages`. Returns 0 if the space would exceed `max_pages` or
+// already has SPACE_RANGES ranges.
 static size_t compute_reserve(struct vg_memory_space *space, size_t pages)
 {
 	pthread_mutex_lock(&space->lock);

@@ -16,7 +16,8 @@ static bool fits_parts(const struct vg_memory_space *space, const struct request
 	return request->alignment <= space->granularity && (request->size - 1) / parts->cell + 1 < SPACE_PARTS;
 }
 
-// Returns the index of the pool for this size. Whole pages have the index after the last size class.
+// Returns the index of the pool for this size. The index `classes` is the pool of parts of pages, and the next index
+// the pool of whole pages.
 static unsigned choose_pool(const struct vg_memory_space *space, const struct request *request)
 {
 	size_t least = request->size;

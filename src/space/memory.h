@@ -44,8 +44,11 @@ struct space_chunk {
 	size_t first, pages; // position and number of the pages in the range
 	// The handle of the memory; 0: the handle was released, and only the mapping keeps the memory.
 	CUmemGenericAllocationHandle memory;
-	uint64_t physical; // number of the chunk's first physical page
-	// For each page: which accesses calls of the space have made to it, and when (table.c).
+	// The number that the space gave to the chunk's first page, and gives to no other page. The chunk's next pages
+	// have the next numbers.
+	uint64_t physical;
+	// For each page: whether functions of the space have read or written it, and the time of the last access
+	// (table.c).
 	uint64_t *calls;
 	// True: the program has got an address in the chunk, which must stay mapped.
 	bool exposed;
@@ -69,8 +72,8 @@ struct space_chunk {
 struct space_pool {
 	size_t cell; // size of a cell in bytes; 0: the pool has whole pages
 	bool parts;  // true: a block may use several adjacent cells
-	// Empty chunks are freed only if the free bytes exceed this value. The free bytes of the two pools of this
-	// size, for movable blocks and for others, are added for the comparison.
+	// When a chunk becomes empty, it is freed at once only if more than `keep` bytes are free. The free bytes are
+	// those of both pools with this cell size, for movable blocks and for others.
 	size_t keep;
 	size_t blocks, free_bytes;
 	uint64_t filled; // bit mask of the levels whose lists are not empty
@@ -108,7 +111,9 @@ struct vg_memory_space {
 	uint64_t defragmentations, automatic, compactions, bytes_moved;
 	unsigned range_count, classes;
 	struct space_range *range[SPACE_RANGES];
-	struct space_pool pool[2][SPACE_POOLS + 1]; // [0] not movable, [1] movable; the last pool has parts of pages
+	// [0] for blocks that cannot move, [1] for movable ones. Each has a pool for every size class, and at the index
+	// `classes` a pool of parts of pages. The pool of whole pages is `whole`.
+	struct space_pool pool[2][SPACE_POOLS + 1];
 	struct space_pool whole;
 	struct space_chunk *idle_first, *idle_last; // list of empty chunks, sorted by how long they are empty
 	bool compacting;
@@ -178,10 +183,10 @@ struct space_returned {
 	size_t pages;
 	double ms; // milliseconds for zeroing and unmapping
 };
-// Zeroes, unmaps, refunds and frees a list of chunks, linked by `next`. Each must be in state LEAVING and counted by
-// space_remove_empty(). A chunk that the driver refuses to unmap returns to its pool, or, with SPACE_FREE_REFUSED, is
-// freed while still mapped. Adds the freed memory to *ret_returned, if that is not NULL. Fails with DRIVER, or with the
-// error of space_fence().
+// Zeroes, unmaps, refunds and frees a list of chunks, linked by `next`. Each must be in state LEAVING, and be counted
+// in `active` and `leaving`. A chunk that the driver refuses to unmap returns to its pool, or, with SPACE_FREE_REFUSED,
+// is freed while still mapped. Adds the freed memory to *ret_returned, if that is not NULL. Fails with DRIVER, or with
+// the error of space_fence().
 enum vg_status space_free_chunks(struct vg_memory_space *space, struct space_chunk *list, enum space_freeing freeing,
 				 struct space_returned *ret_returned);
 // Waits for all work of the virtual GPU that was submitted so far. Call with the context current.

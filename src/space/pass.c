@@ -5,8 +5,8 @@ static const uint64_t pass_bytes = (uint64_t)512 << 20;
 
 // ---- the plan: under the lock -----------------------------------------------------------------------
 
-// During a move, a block has cells in two chunks, and both allocations were counted. Corrects the sums: the block
-// counts once, and its second cells count as padding.
+// A planned move has allocated cells for the block in a second chunk, which counted the block again. Removes this
+// second count from `blocks` and `allocated`, and counts the second cells as padding.
 static void count_once(struct vg_memory_space *space, const struct space_move *move)
 {
 	space->blocks--;
@@ -121,7 +121,7 @@ static enum planned plan_source(struct space_pass *pass, struct space_chunk *sou
 	return planned;
 }
 
-// Returns the emptiest chunk of the pool that can be emptied and was not considered in this call.
+// Returns the emptiest chunk of the pool that can be emptied, and that this compaction has not tried yet.
 static struct space_chunk *find_source(const struct vg_memory_space *space, const struct space_pool *pool)
 {
 	for (int level = SPACE_LEVELS - 2; level >= 0; level--)

@@ -1,7 +1,8 @@
-// Manages the cells of chunks, and the lists of chunks. A chunk's level tells how large a block still fits. If a block
-// may use several cells, the level is the length of the longest row of free cells, minus one. If each block uses one
-// cell, the level is the free fraction of the chunk. For whole pages it is the logarithm of their number. An empty
-// chunk of one page has the last level, so that it is used last.
+// Manages the cells of chunks, and the lists of chunks. A pool has one list for each level. The level of a chunk tells
+// how large a block the chunk can still take. If a block may use several cells, the level is the length of the longest
+// row of free cells, minus one. If each block uses one cell, the level grows with the number of free cells. For a chunk
+// of whole pages, the level is the base-2 logarithm of the number of pages. In the other pools, an empty chunk has the
+// last level, so that it is used last.
 #include "space/memory.h"
 
 #include <errno.h>
@@ -221,8 +222,8 @@ void space_chunk_release(struct vg_memory_space *space, struct space_chunk *chun
 	space_pool_sort(space, chunk);
 }
 
-// Returns whether the chunk has room. A block may get all pages of a chunk, even if up to an eighth of them is wasted:
-// this is better than creating pages.
+// Returns whether a chunk of whole pages can take a block of this size. The block gets all pages of the chunk. Up to an
+// eighth more pages than needed are accepted, so that no new pages must be created.
 static bool is_suitable(const struct vg_memory_space *space, const struct space_chunk *chunk, size_t size,
 			size_t alignment)
 {

@@ -45,8 +45,8 @@ static enum vg_status open_locked(void)
 			       "reload the module "
 			       "or restart the machine",
 			       vg_nvml_error_name(result));
-	// In a tenant, NVML may be the interposer's own library. It loads the driver's NVML only now, in nvmlInit. If
-	// VIRGATE_NVML is set, that variable names the file to load. So name the file in the error.
+	// In a tenant, NVML may be the interposer's library. Its nvmlInit() loads the driver's NVML, from the file that
+	// VIRGATE_NVML names if it is set. If that file cannot be loaded, name it in the error.
 	const char *named = result == NVML_ERROR_LIBRARY_NOT_FOUND ? secure_getenv("VIRGATE_NVML") : NULL;
 	if (named && *named)
 		return vg_fail(VG_NO_DRIVER, result,

@@ -10,8 +10,8 @@ enum vg_status system_nvml_open(const struct vg_nvml **ret_nvml);
 // Converts an NVML result to a status: VG_OK for NVML_SUCCESS.
 enum vg_status system_nvml_status(nvmlReturn_t result);
 
-// Sets the thread's last error from a result that is not NVML_SUCCESS. `format` describes the request; "%s" with ""
-// adds nothing.
+// Sets the thread's last error from a result that is not NVML_SUCCESS. `call`: the NVML function. `format`: describes
+// the request, and follows the result in the error's text. Pass "%s" and "" for an error without a description.
 __attribute__((format(printf, 3, 4))) enum vg_status system_nvml_failed(nvmlReturn_t result, const char *call,
 									const char *format, ...);
 

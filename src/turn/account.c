@@ -61,7 +61,8 @@ static void find_handover(struct turn_arbiter *arbiter, const struct turn_facts 
 		arbiter->free_ns += rules->switch_ns;
 }
 
-// Charges `ns` nanoseconds, during which the same contexts were on the device.
+// Charges `ns` nanoseconds to the vGPUs that had contexts on the device for all of that time. `with_holder`: the holder
+// of the turn was one of them. If no vGPU had contexts there, counts the time as overhead or as idle time.
 static void charge_stretch(struct turn_arbiter *arbiter, uint64_t ns, bool with_holder)
 {
 	unsigned int contexts = 0, before = 0;
@@ -89,7 +90,9 @@ static void charge_stretch(struct turn_arbiter *arbiter, uint64_t ns, bool with_
 	}
 }
 
-// Returns the time until which the holder had the device: a time between the last decision and `now`.
+// Returns the time until which the holder had the device: `now` if it has work in flight, otherwise the end of its last
+// work. While its gate is open, the holder's grace is added. A holder with an open gate that waits or has not launched
+// yet has the device until `now`.
 static uint64_t find_holder_end(const struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now)
 {
 	if (facts->in_flight)
@@ -126,7 +129,9 @@ static void charge_alone(struct turn_arbiter *arbiter, const struct turn_facts *
 
 	if (arbiter->holder >= 0) {
 		struct turn_vgpu *vgpu = &arbiter->vgpus[arbiter->holder];
-		uint64_t before = vgpu->facts.gpu_ns; // the sum may be lower than before, because a slot was reaped
+		// The sum of the processes' GPU times may have become lower, because the slot of an ended process was
+		// reaped.
+		uint64_t before = vgpu->facts.gpu_ns;
 		used = turn_clamp(facts[arbiter->holder].gpu_ns, before, before + elapsed) - before;
 		vgpu->charged_ns += used;
 		arbiter->total.charged_ns += used;
@@ -175,9 +180,9 @@ static void refill_buckets(const struct turn_arbiter *arbiter, struct turn_vgpu 
 		vgpu->allowance = -vgpu->weight * (double)arbiter->rules.debt_ns;
 }
 
-// Updates the least virtual time of two classes: vGPUs with a weight, and vGPUs that get idle time only. The value
-// never decreases. After an absence, a vGPU continues near this value, so that it gets little credit for the time of
-// its absence.
+// Updates `floor`, the least virtual time of each of two classes: vGPUs with a weight, and vGPUs that get idle time
+// only. A floor never decreases. After an absence, a vGPU continues near the floor of its class, so that it gets little
+// credit for its absence.
 static void raise_floor(struct turn_arbiter *arbiter)
 {
 	for (int class = 0; class < 2; class ++) {

@@ -15,7 +15,9 @@ static bool is_member(const struct turn_arbiter *arbiter, const struct turn_vgpu
 	       !vgpu->terms.is_exempt;
 }
 
-// Returns whether several batch vGPUs are active, and the launch rate of each was measured in turns.
+// Returns whether at least two vGPUs may run side by side. Each active vGPU that can be a member must have a launch
+// rate that was measured in turns, and a weight. It must also have no work left from an earlier turn, and must not have
+// ended a turn without a launch.
 static bool are_measured(const struct turn_arbiter *arbiter, uint64_t now)
 {
 	int count = 0;
@@ -84,9 +86,10 @@ static void enter_beside(struct turn_arbiter *arbiter, uint64_t now)
 	arbiter->regime = TURN_REGIME_BESIDE;
 }
 
-// Returns whether running side by side is worthwhile: no member launches much more slowly than in turns. If a member
-// ran for too short a time to measure this, because it often waited for the others, the rates are unknown. In that case
-// it is worthwhile if all members together get more done than in turns, or need less than the whole device.
+// Returns whether running side by side is worthwhile, after `lasted` nanoseconds of it. It is not if a member (a vGPU
+// that runs side by side) launches much more slowly than in turns. If a member ran for too short a time to tell, all
+// members count together. Then it is worthwhile if they get more done than in turns, or have too little work to fill
+// the device.
 static bool is_worthwhile(const struct turn_arbiter *arbiter, uint64_t lasted)
 {
 	const struct turn_rules *rules = &arbiter->rules;
@@ -166,8 +169,8 @@ uint64_t turn_beside_next(const struct turn_arbiter *arbiter, uint64_t now)
 			continue;
 		double lead = vgpu->virtual_time - base;
 		double wait = vgpu->paced ? lead * turn_pace(vgpu) : (most_lead(arbiter) - lead) * turn_pace(vgpu);
-		// If two members are equally fast, one can stay just below the largest allowed lead, and `wait` is
-		// almost 0. So wait at least `return_ns` before the next check.
+		// A member that is as fast as the slowest one can stay just below the largest allowed lead. `wait` is
+		// then almost 0, so wait at least `return_ns` before the next check.
 		next = turn_earlier(next, now + turn_later((uint64_t)(wait > 0 ? wait : 0), arbiter->rules.return_ns));
 	}
 	return next;

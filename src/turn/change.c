@@ -51,8 +51,8 @@ static void grant_turn(struct turn_arbiter *arbiter, int index, uint64_t now)
 	vgpu->turns++;
 }
 
-// Returns how long a turn lasts if the holder launches nothing. This time doubles with each such turn in a row, because
-// the process may only be slow to wake.
+// Returns how long the vGPU keeps its turn if it launches nothing. The time doubles with each turn in a row that passed
+// without a launch, because the process may only be slow to wake.
 uint64_t turn_silence(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu)
 {
 	uint64_t most = arbiter->rules.patience_ns, ns = arbiter->rules.launch_ns;
@@ -126,22 +126,22 @@ static bool wait_for_drain(struct turn_arbiter *arbiter, uint64_t now)
 	return true;
 }
 
-// Closes the gates of batch vGPUs while a request of the latency class is in progress: after a delay, or at once if no
-// vGPU has the turn.
+// Closes the gates of batch vGPUs while a request of the latency class is in progress. A batch vGPU is one that is not
+// of that class. If a vGPU has the turn, this happens `urgent_delay_ns` after the request began, otherwise at once.
 static void update_pause(struct turn_arbiter *arbiter, uint64_t now)
 {
 	bool paused = arbiter->urgent_ns &&
 		      (arbiter->holder < 0 || now >= arbiter->urgent_ns + arbiter->rules.urgent_delay_ns);
 
 	if (arbiter->paused && !paused && arbiter->holder >= 0)
-		// Count the context switch back to the holder as part of the handover, which is not charged.
+		// The request has ended, and the device switches to the holder's context again. Count this switch as
+		// handover, which is not charged.
 		arbiter->free_ns += arbiter->rules.switch_ns;
 	arbiter->paused = paused;
 }
 
-// Returns whether the vGPU sleeps while another vGPU is active. The gate of the active vGPU is open. If the sleeping
-// holder's gate were open, too, the holder would not wake the arbiter when it launches again, and both vGPUs would
-// launch.
+// Returns whether the holder is inactive while another vGPU is active. The gate of the active vGPU is open. If the
+// holder kept its turn, it could launch without waking the arbiter, and both vGPUs would launch.
 static bool sleeps_beside_another(const struct turn_arbiter *arbiter, const struct turn_vgpu *holder, uint64_t now)
 {
 	if (turn_is_active(arbiter, holder, now))

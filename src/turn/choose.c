@@ -51,9 +51,9 @@ uint64_t turn_mean_quantum(const struct turn_arbiter *arbiter)
 	return find_mean_quantum(arbiter, count_contenders(arbiter, &weights));
 }
 
-// Returns the length of the holder's turn: its part of a round, in which every contender has one turn. If that part is
-// shorter than `turn_short_ns`, the turn is longer, up to the holder's part of the longest round. The holder then gets
-// turns less often.
+// Returns the length of the holder's turn: its part of a round, in which every contender has one turn. A part below
+// `turn_short_ns` is raised to that length, but not above the holder's part of the longest round (`round_ns`). A holder
+// with a raised turn gets turns less often.
 static uint64_t find_quantum(const struct turn_arbiter *arbiter, const struct turn_vgpu *holder)
 {
 	const struct turn_rules *rules = &arbiter->rules;
@@ -67,8 +67,8 @@ static uint64_t find_quantum(const struct turn_arbiter *arbiter, const struct tu
 	return turn_later(own, least);
 }
 
-// Returns how long the holder takes to reach the virtual time `target` if it has the device alone. The handover is not
-// charged, so the virtual time stands still for its duration. Therefore adds the rest of that duration.
+// Returns how long the holder takes to reach the virtual time `target` if it has the device alone. Virtual time does
+// not advance during the handover, which is not charged. So adds the part of the handover that is still to come.
 static uint64_t time_to_reach(const struct turn_arbiter *arbiter, const struct turn_vgpu *holder, double target)
 {
 	double ns = (target - holder->virtual_time) * turn_pace(holder);
@@ -89,8 +89,9 @@ static uint64_t time_left_of(const struct turn_arbiter *arbiter, uint64_t ns)
 	return end > arbiter->wall_ns ? end - arbiter->wall_ns : 0;
 }
 
-// Returns the time at which the turn ends: as soon as its quantum is over and the holder's virtual time has reached
-// that of the next vGPU. A vGPU that returned after an absence and has less virtual time ends the turn earlier.
+// Returns the time at which the turn ends: when its quantum is over, and the holder's virtual time has reached that of
+// the next vGPU. The turn ends earlier if the holder's share is a limit and is used up. It also ends earlier if a vGPU
+// came back after an absence, and is behind the holder in virtual time.
 uint64_t turn_until(const struct turn_arbiter *arbiter, uint64_t now)
 {
 	const struct turn_rules *rules = &arbiter->rules;

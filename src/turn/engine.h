@@ -20,8 +20,8 @@ struct turn_vgpu {
 	uint64_t launched_ns; // when the arbiter last saw a new launch of the vGPU
 	uint64_t active_ns;   // when the vGPU last contended; 0: never
 	uint64_t present_ns;  // when the vGPU was last eligible, or had the turn and used it
-	// Time at which a turn of the vGPU ended without a launch. 0: no turn ended in this way, or the vGPU has
-	// launched since then, or a thread has come to its gate.
+	// When a turn of the vGPU ended because the vGPU launched nothing. It is 0 again as soon as the vGPU launches,
+	// or one of its threads comes to the gate.
 	uint64_t silent_ns;
 	// Number of consecutive turns without a launch; a launch early in a turn reduces it by one.
 	unsigned int silences;
@@ -57,7 +57,7 @@ struct turn_arbiter {
 	struct turn_vgpu vgpus[TURN_VGPUS];
 	int touched; // entries of `vgpus` from this index on were never used
 	int contenders;
-	bool counts_all;  // gates count launches also while no share is enforced
+	bool counts_all;  // gates count launches also while no share is enforced (turn_count_all())
 	bool wanted;	  // a vGPU other than the holder waits, possibly one that gets idle time only
 	uint64_t last_ns; // the time up to which the vGPUs were charged
 	// The least virtual time of the contenders, which never decreases: [0] of those with a weight, [1] of the
@@ -88,8 +88,9 @@ struct turn_arbiter {
 	uint64_t latency_ns; // when a request was last in progress; 0: never
 	uint64_t shared_ns;  // when a vGPU with a weight last contended; 0: never
 
-	// When vGPUs began to run side by side, the earliest time of the next attempt to do so, and how long to wait
-	// after a failed attempt.
+	// Side by side. `beside_since_ns`: when the vGPUs began to run side by side. `beside_after_ns`: the earliest
+	// time of the next attempt. `beside_backoff_ns`: how long to wait before the next attempt, after attempts that
+	// gained nothing.
 	uint64_t beside_since_ns, beside_after_ns, beside_backoff_ns;
 };
 
@@ -108,7 +109,7 @@ static inline bool turn_is_active(const struct turn_arbiter *arbiter, const stru
 {
 	return vgpu->active_ns && now - vgpu->active_ns < arbiter->rules.active_ns;
 }
-// Nanoseconds that are charged per nanosecond of virtual time.
+// Returns the ratio of charged time to virtual time: the vGPU's weight, or 1 if the vGPU gets idle time only.
 static inline double turn_pace(const struct turn_vgpu *vgpu)
 {
 	return turn_is_idle_class(vgpu) ? 1 : vgpu->weight;
