@@ -1,7 +1,8 @@
 #include "turn/estimate.h"
 
 enum { TAG_SHIFT = 44, UNIT_SHIFT = 4, COUNT_BITS = 6, LEARN = 4, GROWTH = 4, SOON = 5 };
-// Bit of an entry: the last measurement exceeded the estimate by far, so it counted as less.
+// A bit of an entry, set if the last measurement was more than GROWTH times the estimate. If the bit was clear before,
+// that measurement counted as only GROWTH times the estimate. If the bit was set already, it counted in full.
 #define CAPPED (1ull << COUNT_BITS)
 #define UNITS_SHIFT (COUNT_BITS + 1)
 #define LONG_UNITS (100000ull >> UNIT_SHIFT)

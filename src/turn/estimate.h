@@ -11,8 +11,8 @@
 enum { TURN_SETS = 128, TURN_WAYS = 8, TURN_SAMPLE = 61 };
 
 // The table of estimates. Each shape belongs to one set, and may be in any entry of that set. A set is a cache line. A
-// program may use hundreds of shapes, so the table is large. A shape whose entry was overwritten is unknown, and its
-// launches count as long until they are measured again.
+// program may use hundreds of shapes, so the table is large. If the entry of a shape was overwritten, the shape is
+// unknown until one of its launches is measured again.
 struct turn_estimates {
 	// The bits of an entry, from the highest one: 20 bits of the shape, 37 bits for the estimate in units of 16 ns,
 	// 1 bit CAPPED, and 6 bits that count the launches up to the next measurement.
@@ -24,10 +24,10 @@ static inline uint64_t turn_shape(const void *function, uint64_t blocks)
 {
 	return ((uint64_t)(uintptr_t)function ^ blocks * 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
 }
-// Returns the estimate in nanoseconds, or `unknown_ns` if the shape was never measured. Pass the window (the most work
-// that may be in flight) as `unknown_ns`, so that nothing else is launched beside an unknown shape. *ret_sample:
-// measure this launch with a timed event before and after it, and call turn_estimate_learn(). It is set for all
-// launches of a shape until one is measured, and then for one in TURN_SAMPLE.
+// Returns the estimate in nanoseconds, or `unknown_ns` if the table has no entry for the shape. Pass the window (the
+// most work that may be in flight) as `unknown_ns`. A launch of unknown length then fills the window, and the next
+// launch waits. If *ret_sample is true, the caller records a timed event before and after this launch, and calls
+// turn_estimate_learn(). It is true for all launches of a shape until one is measured, and then for one in TURN_SAMPLE.
 uint64_t turn_estimate(struct turn_estimates *estimates, uint64_t shape, uint64_t unknown_ns, bool *ret_sample);
 // Updates the estimate of the shape from the measurement `measured_ns`. The estimate changes by a quarter of the
 // difference. A measurement counts as at most four times the estimate, unless the one before was also too long: another

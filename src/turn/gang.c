@@ -3,8 +3,10 @@
 #include "turn/engine.h"
 #include "turn/page.h"
 
-#define LATE_NS 50000ull	 // if work is this late, the waiting devices of the job may launch
-#define ESTIMATE_MOST 1000000ull // the estimate of the work in flight counts as at most this long
+// When a job is torn, its waiting devices may launch this long after the estimated end of the work in flight.
+#define LATE_NS 50000ull
+// If the work in flight would end later than this from now, by estimate, the arbiter uses this time instead.
+#define ESTIMATE_MOST 1000000ull
 
 static bool lags(const struct turn_facts *part)
 {
@@ -50,8 +52,8 @@ void turn_gang_read(struct turn_gang *gang, const struct turn_facts *parts, unsi
 		facts.alive_ns = turn_later(facts.alive_ns, part->alive_ns);
 		facts.launches += part->launches;
 		facts.gpu_ns += part->gpu_ns / count;
-		// Take the largest count, not the sum: processes share the time of a device only with others on the
-		// same device.
+		// Take the largest number of processes that any device has, not the sum over the devices. Only the
+		// processes on one device divide its time among them.
 		if (part->waiting > facts.waiting)
 			facts.waiting = part->waiting;
 		if (part->in_flight > facts.in_flight)

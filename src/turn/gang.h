@@ -1,10 +1,10 @@
 // Joins the devices of a job to one vGPU of the arbiter, so that the job has its turns on all of them at the same time.
 // A part is the job's vGPU on one device. Only the daemon's arbiter threads call these functions.
 //
-// A collective operation on one device ends only when all others have begun theirs. If the turn ends before the others
-// have begun, the work of that device never ends by itself: the job is torn. So the job's other devices may launch
-// although the gate is closed: those without work in flight, one launch at a time. This ends when the work that waited
-// for their launches has ended.
+// A collective operation ends on a device only after it has begun on all devices of the job. If the turn ends when the
+// operation has begun on some devices only, it never ends there by itself: the job is torn. Then a device without work
+// in flight may launch although the gate is closed, one launch at a time. This exception ends when all work that was in
+// flight on the other devices has ended.
 #pragma once
 #include "turn/turn.h"
 #include "virgate/vgpu.h"
@@ -13,7 +13,8 @@ enum { TURN_PARTS = VG_GPUS_MOST };
 
 // What the arbiter remembers of a job between decisions; all zero at first.
 struct turn_gang {
-	// One bit for each part: the part has work in flight that may wait for other parts; 0: the job is not torn.
+	// One bit for each part. If the job is torn, the bit is 1 for a part whose work in flight may wait for other
+	// parts. If the job is not torn, all bits are 0.
 	uint32_t stuck;
 	// From this time on, the work of the parts in `stuck` is late, so the other parts may launch.
 	uint64_t due_ns;

@@ -16,8 +16,8 @@ static uint64_t at_most(uint64_t value, uint64_t most)
 	return value < most ? value : most;
 }
 
-// Returns whether the arbiter is known to have stopped: a thread has already waited too long for another beat (sign of
-// life) after the one at the time `beat`.
+// Returns whether the arbiter is known to have stopped. `beat` is the time of its last beat (sign of life). The arbiter
+// has stopped if a thread has already waited for the next beat for too long.
 static bool has_arbiter_stopped(struct turn_process *process, uint64_t beat)
 {
 	return beat && beat == LOAD(process->last_ns);
@@ -41,7 +41,7 @@ void turn_wait_end(struct turn_process *process)
 }
 
 // Counts how long the thread has waited without a beat of the arbiter. Returns true if the thread must wake the
-// arbiter, so that the arbiter gives one.
+// arbiter, which then writes a new beat.
 static bool count_quiet_time(struct turn_process *process, struct turn_wait *wait, uint64_t now)
 {
 	uint64_t beat = LOAD(process->page->beat_ns), took = now - wait->looked_ns, before = wait->quiet_ns;
@@ -75,8 +75,9 @@ static struct turn_action wait_for_turn(const struct turn_process *process, stru
 	uint64_t eta = LOAD(process->slot->eta_ns);
 	struct turn_action action = {.step = TURN_STEP_SLEEP, .word = word, .ns = SLEEP_NS};
 
-	// Wake the arbiter (ring) once for each turn: the arbiter may have read the slot before this thread waited, or
-	// may have granted a turn that ended while the thread slept.
+	// Wake the arbiter (ring) once for each number of a turn in `word`. The first time is necessary because the
+	// arbiter may have read the slot before this thread waited. A new number means that the vGPU had a turn, which
+	// ended while this thread slept. The arbiter then grants no turn until it learns that the thread still waits.
 	action.ring = wait->rang != turn_word_number(word) + 1;
 	wait->rang = turn_word_number(word) + 1;
 	if (turn_word_is(word, TURN_SPIN) && wait->awake_ns < now)
@@ -128,8 +129,9 @@ struct turn_action turn_wait_look(struct turn_process *process, struct turn_wait
 	return action;
 }
 
-// Returns whether this launch begins a new request: nothing is in flight, or the estimated end of the work in flight is
-// so long past that its end was probably not reported.
+// Returns whether this launch begins a new request (a burst of work of a vGPU of the latency class). It does if nothing
+// is in flight. It also does if the estimated end of the work in flight is long past, because then the real end was
+// probably not reported.
 static bool begins_request(uint32_t word, uint64_t eta, uint64_t now)
 {
 	return turn_word_is(word, TURN_ANNOUNCE) && (!eta || (now > eta && now - eta > TURN_QUIET_NS));
@@ -140,8 +142,9 @@ bool turn_count_launches(struct turn_process *process, unsigned int launches, ui
 	struct turn_slot *slot = process->slot;
 	uint32_t word = LOAD(process->page->word);
 	uint64_t eta = LOAD(slot->eta_ns), sum;
-	// After TURN_QUIET_NS without work and launches, the arbiter has ended the earlier request, although `urgent`
-	// may still be set. So ring for the new one.
+	// `urgent` may still be set from an earlier request that the arbiter has ended, after TURN_QUIET_NS without
+	// work and launches. Ring for the new request in this case, too. If `eta` is not 0 although a request begins,
+	// the time `eta` was more than TURN_QUIET_NS ago.
 	bool is_stale = eta || now - LOAD(slot->idle_ns) > TURN_QUIET_NS;
 	bool ring = begins_request(word, eta, now) && (!atomic_exchange(&slot->urgent, 1) || is_stale);
 

@@ -1,7 +1,8 @@
 // Implements the gate in a process of a vGPU: before launches, a thread waits here until its vGPU may launch. The
-// interposer calls these functions before and after launches. No clock, thread or system call: the caller passes the
-// time, and rings, sleeps and spins as the functions say. To ring is to wake the arbiter by the word `bell`. Any
-// thread; no lock. After a fork, the child starts with its own slot and struct turn_process.
+// interposer calls these functions before and after launches. The functions read no clock, create no thread, take no
+// lock and make no system call. The caller passes the time, and rings, sleeps and spins as they say. To ring is to add
+// 1 to `bell`, the futex on which the arbiter sleeps, and to wake the arbiter. Any thread may call the functions. After
+// a fork, the child starts with its own slot and struct turn_process.
 //
 // Before a launch, if page->word is not 0:
 //	now = clock();
@@ -19,8 +20,8 @@
 //	}
 //	if (turn_count_launches(process, 1, turn_estimate(...), now)) ring;
 //
-// Around a driver call that waits for the GPU: turn_watch_begin(process); call; turn_watch_end(process). If it proves
-// that nothing of the process is in flight: if (turn_report_flight(process, 0, now)) ring.
+// Around a driver call that waits for the GPU: turn_watch_begin(process); call; turn_watch_end(process). If the
+// call proves that no work of the process is in flight: if (turn_report_flight(process, 0, now)) ring.
 #pragma once
 #include "turn/page.h"
 
@@ -58,8 +59,8 @@ struct turn_action {
 };
 
 // Returns how many nanoseconds of work may be in flight: half of the time from `now` until `ahead_ns`, but at least the
-// window. This limit shrinks half as fast as time passes. So even work that takes twice its estimate ends fast enough
-// to stay below the limit.
+// window. While 2 ms pass, the first of the two limits shrinks by 1 ms. Work that takes twice as long as estimated also
+// shrinks by 1 ms of estimated time in 2 ms, so it stays below the limit.
 static inline uint64_t turn_window(uint32_t window_us, uint64_t ahead_ns, uint64_t now)
 {
 	uint64_t window = window_us * 1000ull, ahead = ahead_ns > now ? (ahead_ns - now) / 2 : 0;
@@ -105,7 +106,7 @@ void turn_wait_end(struct turn_process *process);
 // Counts `launches` launches, at least 1, which together take `estimate_ns`. Call it before the driver call. Returns
 // true if the caller must ring the bell.
 bool turn_count_launches(struct turn_process *process, unsigned int launches, uint64_t estimate_ns, uint64_t now);
-// Returns whether turn_count_copy() must be called for copies.
+// Returns whether the daemon records a trace. While it does, the caller reports each copy with turn_count_copy().
 static inline bool turn_counts_copies(const struct turn_process *process)
 {
 	return atomic_load_explicit(&process->page->traced, memory_order_relaxed);
@@ -115,7 +116,7 @@ void turn_count_copy(struct turn_process *process, enum turn_copy copy, uint64_t
 // that waited for the GPU. `left_ns`: the work still in flight; 0: nothing is. Returns true if the caller must ring the
 // bell. Launches that other threads make at the same time may be missing in the estimate until the next report.
 bool turn_report_flight(struct turn_process *process, uint64_t left_ns, uint64_t now);
-// Begin and end a driver call in which this thread waits for work of this process. The thread reports the end of the
-// work.
+// Call these functions before and after a driver call in which this thread waits for work of this process. In between,
+// the arbiter expects the process to report the end of the work. It does not assume the end when the estimate is over.
 void turn_watch_begin(struct turn_process *process);
 void turn_watch_end(struct turn_process *process);

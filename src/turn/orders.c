@@ -45,9 +45,10 @@ static void place_contexts(struct turn_arbiter *arbiter)
 	}
 }
 
-// Returns whether the holder's threads may run ahead of the device, as they do without Virgate, so that the device
-// stays busy while the host pauses. They may if all other vGPUs wait already: then the holder surely keeps its turn
-// until the end. Processes do not know what others of their vGPU have in flight, so only one process may run ahead.
+// Returns whether the holder may have more work in flight than the window, so that the device stays busy while the host
+// pauses. It may if all other vGPUs wait already, because then no vGPU can come back after an absence, or begin a
+// request, and interrupt the turn. No process knows how much work other processes of its vGPU have in flight, so only
+// one process may do this.
 static bool may_run_ahead(const struct turn_arbiter *arbiter)
 {
 	const struct turn_facts *facts = &arbiter->vgpus[arbiter->holder].facts;
@@ -83,7 +84,8 @@ static void order_gate(const struct turn_arbiter *arbiter, int index, uint64_t n
 		flags = arbiter->counts_all ? TURN_COUNT : 0;
 	} else if (turn_is_urgent_class(vgpu)) {
 		bool alone = arbiter->regime == TURN_REGIME_ALONE && turn_is_active(arbiter, vgpu, now);
-		// The vGPU never waits for a turn. The window keeps it from using more than its budget.
+		// A vGPU of the latency class that is within its budget never waits for a turn. The window limits by
+		// how much the vGPU can exceed its budget.
 		state = alone ? TURN_OPEN : TURN_HELD;
 		flags = alone ? TURN_COUNT : TURN_ANNOUNCE;
 		window = rules->window_ns;
@@ -149,8 +151,9 @@ static uint64_t next_of_vgpu(const struct turn_arbiter *arbiter, int index, uint
 			next = turn_earlier(next, now + (uint64_t)((missing > 0 ? missing : 0) / share) + 1000);
 	}
 	if (vgpu->waits && !vgpu->eligible && turn_is_idle_class(vgpu) && arbiter->shared_ns < now)
-		// The other vGPUs are idle, so the vGPU may have the device after `idle_ns`. If they still worked, no
-		// time would be needed: they ring the bell when they become idle.
+		// The vGPUs with a weight are idle now. This vGPU, which gets idle time only, may have the device once
+		// they have been idle for `idle_ns`. While they work, the arbiter needs no time for this: a vGPU that
+		// becomes idle wakes it.
 		next = turn_earlier(next, arbiter->shared_ns + rules->idle_ns);
 	if (!vgpu->contends && turn_is_active(arbiter, vgpu, now) && arbiter->regime != TURN_REGIME_ALONE)
 		next = turn_earlier(next, vgpu->active_ns + rules->active_ns);
@@ -180,7 +183,7 @@ static uint64_t next_of_turn(const struct turn_arbiter *arbiter, uint64_t now, c
 	return next;
 }
 
-// Returns whether the drain ends so soon that sleeping is not worth it.
+// Returns whether the drain (the wait for the holder's work in flight) ends so soon that sleeping is not worth it.
 static bool ends_soon(const struct turn_arbiter *arbiter, uint64_t now)
 {
 	uint64_t eta = arbiter->vgpus[arbiter->holder].facts.eta_ns;

@@ -5,18 +5,18 @@
 // To ring is to add 1 to `bell` and wake the arbiter, which waits on it as a futex. A beat is the time in `beat_ns`, by
 // which the arbiter shows that it runs.
 //
-// Writers: the arbiter writes the first line of the page. The daemon's main thread writes `traced`. Every process of
-// the vGPU writes `bell` and `copies`. The threads of the process that owns a slot in the ledger write the slot. The
+// Writers: the arbiter writes the first cache line of the page. The daemon's main thread writes `traced`. Every process
+// of the vGPU writes `bell` and `copies`. The threads of the process that owns a slot in the ledger write the slot. The
 // daemon zeroes the slot when it reaps the process, before the slot has a new owner. The words exist as long as the
 // ledger. In a new ledger all words are zero: the gate is open, and nothing is in flight. A restored process claims a
 // zeroed slot. All times are nanoseconds of the kernel's own CLOCK_MONOTONIC, which a time namespace does not shift
 // (vg_ledger_clock_ns).
 //
 // Memory order: the arbiter writes `word` last, with release. A gate reads `word` first, with acquire, so it sees the
-// other words of the same or of a later order. A process writes its slot with release and then rings. The arbiter reads
-// the bells before the slots. A process writes eta_ns before it reads `word` (sequentially consistent). The arbiter
-// writes `word` before it reads the slots a second time (a fence in turn_page_write). So at least one of the two sees
-// what the other wrote.
+// other words that the arbiter wrote together with this `word`, or later ones. A process writes its slot with release
+// and then rings. The arbiter reads the bells before the slots. A process writes eta_ns before it reads `word`
+// (sequentially consistent). The arbiter writes `word` before it reads the slots a second time (a fence in
+// turn_page_write). So at least one of the two sees what the other wrote.
 //
 // Hostile values: a tenant may write anything into the page and the slots of its own vGPU. The arbiter reads each word
 // once and bounds it (turn_page_read), and keeps its own state elsewhere. A gate treats unknown states as open.
@@ -36,7 +36,7 @@ enum {
 // each third of this time. The arbiter answers with a beat, and writes one at least every half of this time while a
 // thread waits.
 #define TURN_BEAT_NS 210000000ull
-// A request of the latency class ends after this time without work and launches.
+// A request (a burst of work of a vGPU of the latency class) ends after this time without work and launches.
 #define TURN_QUIET_NS 200000ull
 
 enum turn_state {
@@ -48,7 +48,7 @@ enum turn_flag {
 	TURN_COUNT = 1,	   // the gate is open, but the process counts launches and reports what is in flight
 	TURN_WANTED = 2,   // another vGPU waits: launch only until `until_ns`, and ring when nothing is in flight
 	TURN_SPIN = 4,	   // the gate opens soon: spin instead of sleeping
-	TURN_ANNOUNCE = 8, // latency class: the process reports when a request begins and ends
+	TURN_ANNOUNCE = 8, // the process reports when a request (see TURN_QUIET_NS) begins and ends
 };
 
 // Makes the word of a gate: 24 bits for the number of the turn, 4 for the state, and 4 for the flags. The word 0 means

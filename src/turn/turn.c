@@ -167,7 +167,8 @@ int turn_set(struct turn_arbiter *arbiter, unsigned int index, const struct turn
 		return outcome;
 	vgpu->terms = *terms;
 	turn_weigh(arbiter, now);
-	// Keep the vGPU's lead or lag, measured in its own time, although its weight changes.
+	// The vGPU is ahead of the others or behind them. Keep the difference in nanoseconds of device time. That is
+	// virtual time times the weight, so a new weight needs a new virtual time.
 	double floor = arbiter->floor[turn_is_idle_class(vgpu)];
 	vgpu->virtual_time = floor + (vgpu->virtual_time - floor) * before / turn_pace(vgpu);
 	return 0;

@@ -1,10 +1,13 @@
-// Decides for one device which vGPU may launch and for how long, and what each vGPU is charged: the arbiter. It is a
-// state machine without clock, thread or file, and allocates only in turn_create(). Every call takes the present time.
-// One thread at a time.
+// Decides for one device which vGPU may launch and for how long, and what time each vGPU is charged: the arbiter. It is
+// a state machine that uses no clock, thread or file, and allocates only in turn_create(). Every call takes the present
+// time. Only one thread at a time may call these functions.
 //
 // The holder is the vGPU that has the turn. A contender works or waits for a turn. A drain is the wait, at the end of a
-// turn, until the holder's work in flight has ended. Virtual time is charged time divided by the vGPU's weight. A batch
-// vGPU is one that is not of the latency class.
+// turn, until the holder's work in flight has ended. A handover is the time from the grant of a turn to its first work,
+// with the context switch. Virtual time is charged time divided by the vGPU's weight (its part of the device).
+//
+// A vGPU of the latency class does not wait for turns while its budget lasts. Its request is a burst of work, for which
+// the other vGPUs stop launching. A batch vGPU is one that is not of the latency class.
 //
 // The daemon's thread for a device repeats:
 //	read the bells;
@@ -32,13 +35,16 @@ enum turn_mode {
 // The constants of the policy, which turn_rules() returns for a mode. Times are nanoseconds.
 struct turn_rules {
 	// These members determine the length of turns.
-	uint64_t quantum_ns;  // the mean turn of a contender
+	uint64_t quantum_ns;  // the mean length of turns, unless the next members make turns longer or shorter
 	double handover_part; // if a handover takes more than this part of a turn, turns get longer
-	// The longest round, in which every contender has one turn; so it limits the length of turns.
+	// The longest time of a round, in which every contender has one turn. With many contenders, turns get shorter,
+	// so that the round is not longer.
 	uint64_t round_ns;
 	uint64_t quantum_least_ns; // lower limit of the mean turn, however long the round becomes
-	uint64_t turn_short_ns;	   // lower limit of a turn, for vGPUs whose part of `round_ns` is at least this long
-	uint64_t turn_least_ns;	   // lower limit of every turn
+	// Lower limit of a turn that does not end early. If the vGPU's part of `round_ns` is lower, that part is the
+	// limit instead.
+	uint64_t turn_short_ns;
+	uint64_t turn_least_ns; // lower limit of every turn
 	// These members determine which part of a turn is not charged.
 	uint64_t switch_ns; // the time of a context switch of the device
 	uint64_t wake_ns;   // the longest uncharged time from the grant of a turn to its first launch
@@ -74,8 +80,10 @@ struct turn_rules {
 	// Latency class.
 	uint64_t urgent_delay_ns; // time from the announcement of a request until batch vGPUs stop launching
 	uint64_t quiet_ns;	  // a request ends after this time without work and launches
-	uint64_t budget_ns;	  // a latency vGPU's budget is its share of this time
-	double unshared_budget;	  // a latency vGPU without a share counts as having this share (a fraction of 1)
+	// The budget of a latency vGPU is the time for which its requests may still precede other vGPUs. The largest
+	// budget is the vGPU's share of this time.
+	uint64_t budget_ns;
+	double unshared_budget; // a latency vGPU without a share counts as having this share (a fraction of 1)
 	// A vGPU whose share is a limit gets no more than its share, even on an idle device. It has an allowance: the
 	// time for which it may still run. The allowance shrinks while the vGPU runs, and grows at the rate of the
 	// share.
@@ -84,11 +92,12 @@ struct turn_rules {
 	bool may_be_beside; // the mode allows vGPUs to run side by side (at the same time)
 	// vGPUs stay side by side if each launches at no less than this part of the rate that it has in turns.
 	double beside_rate;
-	// If rates are unknown, vGPUs also stay side by side if together they do this many times the work that they
-	// would do in turns.
+	// A vGPU's rate side by side is unknown if the vGPU ran for too short a time to measure it. Then the arbiter
+	// computes how long all launches would take in turns. The vGPUs stay side by side if that is more than this
+	// many times the time for which they have run side by side.
 	double beside_gain;
-	// If rates are unknown, vGPUs also stay side by side if they do less than this part of the work that they would
-	// do in turns. Doing so little shows that they have no more work to do.
+	// They also stay side by side if that is less than this part of that time. Then they have too little work to
+	// fill the device.
 	double beside_rest;
 	uint64_t beside_trial_ns; // time from the start of running side by side until the first check
 	uint64_t beside_ns;	  // after this time the vGPUs take turns once, and their rates are measured again
@@ -179,7 +188,7 @@ struct turn_orders {
 	X(HOLDS, "holds")     /* the vGPU has the turn */                                     \
 	X(ENDS, "ends")	      /* the vGPU's turn is over, and its work in flight is ending */ \
 	X(PAUSED, "paused")   /* the vGPU has the turn, but makes way for a request */        \
-	X(LASTS, "lasts")     /* the vGPU's work runs outside of its turns */                 \
+	X(LASTS, "lasts")     /* the vGPU has no turn, but its work still runs */             \
 	X(ALONE, "alone")     /* the vGPU has the device alone, without turns */              \
 	X(BESIDE, "beside")   /* the vGPU runs side by side with others */                    \
 	X(REQUEST, "request") /* the vGPU is of the latency class, and its request is in progress */
@@ -202,9 +211,10 @@ struct turn_account {
 // The sums over the device. charged + overhead + idle = elapsed + beside, exactly.
 struct turn_total {
 	uint64_t elapsed_ns, charged_ns;
-	uint64_t overhead_ns; // time of the handovers
-	uint64_t idle_ns;     // no vGPU had the device, or no arbiter ran
-	uint64_t beside_ns;   // time that was charged to more than one vGPU, counted again for each further one
+	// Time that no vGPU is charged: handovers, and times in which a vGPU waited and no vGPU had the device.
+	uint64_t overhead_ns;
+	uint64_t idle_ns;   // no vGPU had the device, or no arbiter ran
+	uint64_t beside_ns; // time that was charged to more than one vGPU, counted again for each further one
 	uint64_t handovers;
 	uint64_t quantum_ns; // the present mean length of a turn
 };

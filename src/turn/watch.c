@@ -1,4 +1,5 @@
-// Derives from the facts what each vGPU does: whether it waits, works, came back, or has a request.
+// Derives what each vGPU does from the reports of its processes (struct turn_facts). A vGPU may wait, work, have come
+// back after an absence, or have a request in progress.
 #include "turn/engine.h"
 
 enum { EXHAUSTED_NS = 1000 }; // a budget or allowance of less than this counts as used up
@@ -87,8 +88,8 @@ static void watch_vgpu(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, con
 	vgpu->contends = vgpu->waits || facts->in_flight || vgpu->request_ns;
 	if (vgpu->contends || launched)
 		vgpu->active_ns = now;
-	// Note when a vGPU with a weight was last busy. vGPUs that get idle time only wait until this is some time ago.
-	// A vGPU of the latency class does not count, because its requests do not wait for idle work.
+	// Note when a vGPU with a weight was last busy. A vGPU without a weight gets the device only `idle_ns` after
+	// that. Work of the latency class does not count, because it may start even while such a vGPU has the device.
 	if (vgpu->active_ns && !turn_is_idle_class(vgpu) && !turn_is_urgent_class(vgpu)) {
 		uint64_t last = vgpu->contends ? now : turn_earlier(facts->idle_ns, now);
 		arbiter->shared_ns = turn_later(arbiter->shared_ns, last);
@@ -104,8 +105,8 @@ static void find_eligible(struct turn_arbiter *arbiter, int index, bool waited, 
 	if (eligible && !vgpu->eligible && index != arbiter->holder) {
 		bool came_back = now - vgpu->present_ns >= arbiter->rules.away_ns;
 		bound_virtual_time(arbiter, vgpu, came_back);
-		// Only a vGPU that was absent may interrupt the turn of another vGPU. A vGPU that waited before, or
-		// that is slow to wake, may not.
+		// Only a vGPU that was absent may interrupt the turn of another vGPU. A vGPU that already waited may
+		// not. A vGPU that launched nothing in recent turns (`silences`) may not either.
 		vgpu->returned |= came_back && !waited && !vgpu->silences;
 	}
 	vgpu->eligible = eligible;
