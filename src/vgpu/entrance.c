@@ -19,8 +19,9 @@ struct vg_entrance {
 	const char *name, *ledger; // name and ledger of the first vGPU
 	// The ledgers of all vGPUs, separated by ':', and the UUIDs of their GPUs, separated by ','.
 	char *ledgers, *uuids;
-	const char *mps_pipe;		     // NULL: the vGPU does not use MPS
-	const char *simulate, *simulate_dir; // the simulated GPU, from the daemon's reply; NULL: the field is missing
+	const char *mps_pipe; // NULL: the vGPU does not use MPS
+	// Values of VIRGATE_SIM and VIRGATE_SIM_DIR from the daemon's reply; NULL: the reply does not have the field.
+	const char *simulate, *simulate_dir;
 	uint64_t memory;
 	char parts[VG_PART_RUNTIME + 1][PATH_MAX]; // path of each library, by enum vg_part
 	struct vg_node *node;
@@ -309,7 +310,8 @@ static bool is_own(const struct vg_entrance *entrance, const char *variable)
 		if (strncmp(variable, entrance->own[i], length) == 0)
 			return true;
 	}
-	if (strncmp(variable, "VIRGATE_LEDGERS=", 16) == 0) // inherited from a job
+	// remove the ledgers of a job in which the caller runs: the new vGPU is not a part of that job
+	if (strncmp(variable, "VIRGATE_LEDGERS=", 16) == 0)
 		return true;
 	// remove an inherited VIRGATE_SIM: a tenant of a real GPU must not use the simulated one
 	return !*entrance->node->simulate && strncmp(variable, "VIRGATE_SIM=", 12) == 0;

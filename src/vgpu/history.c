@@ -29,7 +29,7 @@ static int read_figures(const json_t *object, const char *key, struct vg_history
 	return 1;
 }
 
-// Returns the key of the field that is invalid; NULL: none.
+// Fills in a series and its samples from a JSON object. Returns the key of an invalid field, or NULL if all are valid.
 static const char *read_series(const json_t *object, struct vg_history_series *series,
 			       struct vg_history_sample *samples)
 {

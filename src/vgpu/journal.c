@@ -127,7 +127,8 @@ enum vg_status vg_journal_wait(struct vg_node *node, const struct vg_journal_opt
 		if (status || (*ret_list)->count || is_over)
 			return status;
 		bool has_more = (*ret_list)->more;
-		all.after = (*ret_list)->next; // skip events that this user may not see
+		// Continue after the events that the daemon has already examined and left out of the list.
+		all.after = (*ret_list)->next;
 		vg_journal_list_free(*ret_list);
 		if (!has_more)
 			nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000}, NULL);

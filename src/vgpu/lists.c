@@ -94,7 +94,8 @@ static void read_eviction(struct vg_fields *tenant, const json_t *object, struct
 		tenant->wrong = "eviction";
 }
 
-// Reads whether the process was suspended with --deep. An older daemon does not send this field.
+// Reads whether the driver has taken the process off the GPU (`virgate suspend --deep`). An older daemon does not send
+// this field.
 static enum vg_deep read_deep(struct vg_fields *fields)
 {
 	const char *text = vg_field_optional_text(fields, "deep");

@@ -14,7 +14,7 @@ struct vg_suspend_process {
 	int64_t pid;
 	double started; // start time of the process; together with `pid`, it identifies the process in a listing
 	const char *command;
-	uint64_t bytes, host; // the members of struct vg_eviction_info, before the request
+	uint64_t bytes, host; // before the request: memory that can move, and how much of it was in the host
 };
 
 struct vg_suspend_list {

@@ -95,7 +95,7 @@ static const char *find_counted(const struct visible *visible, const char *entry
 // *ret_end. A valid entry may name a GPU that the daemon does not serve; no device is marked then.
 static enum vg_status mark_entry(struct visible *visible, const char *entry, bool *ret_end)
 {
-	int device = find_device(visible, entry); // if the entry is a complete UUID, the GPUs need not be counted
+	int device = find_device(visible, entry); // finds a complete UUID; count_gpus() is then not needed
 
 	if (strncasecmp(entry, "MIG-", PREFIX) == 0)
 		return vg_fail(VG_UNSUPPORTED, 0,

@@ -2,8 +2,8 @@
 //
 // All operations but short writes run on the per-thread default stream. That stream waits for the legacy default
 // stream, but not for other threads' streams, so that readers do not wait for each other. Short writes run on the
-// legacy stream, because the driver's synchronous copy may return before its internal buffer was copied. Later work
-// waits for that stream.
+// legacy default stream. The driver's synchronous copy may return while the data are still in a buffer of the driver,
+// and not yet on the device. Later work waits for the legacy default stream, so it reads the new data.
 #include "core/error.h"
 #include "vram/staging.h"
 #include "vram/vram.h"

@@ -87,8 +87,8 @@ static enum vg_status append_record(const struct vram_audit *audit, const struct
 	enum vg_status status =
 		put == (ssize_t)length ? write_head(audit, &next) : fail_file(error, audit->path, "append a record");
 	if (status) {
-		// Remove the record, because the caller gets an error. If that fails, too, the next writer handles the
-		// line.
+		// Remove the record, because the caller gets an error. If that fails, too, the next writer completes
+		// the log: it adds a complete record to the head, and removes an unfinished one.
 		if (ftruncate(audit->log, (off_t)head->bytes) < 0)
 			vg_log(VG_LOG_WARNING, "audit log %s: cannot take an unfinished record off: %s", audit->path,
 			       strerror(errno));
@@ -130,7 +130,8 @@ static enum vg_status read_past_head(struct vram_audit *audit, struct audit_head
 			     head);
 }
 
-// Finds the end of the last record, and which record follows. Call with the log locked.
+// Finds the end of the last record, and the number and MAC of that record, which the next record needs. Call with the
+// log locked.
 static enum vg_status find_end(struct vram_audit *audit, struct audit_head *ret_head)
 {
 	char text[AUDIT_HEAD + 1], path[PATH_MAX];

@@ -1,5 +1,6 @@
-// Declares functions that read and write the files of the audit log. Appending and verifying use them: lines, the chain
-// of MACs, and the head. Any thread may call them.
+// Declares functions for the two files of the audit log: the log with one record per line, and the head, which
+// states where the log ends. Appending and verifying use these functions. The records form a chain: the MAC of a record
+// also covers the MAC of the record before it. Any thread may call the functions.
 #pragma once
 #include "vram/audit.h"
 
@@ -12,7 +13,8 @@ enum {
 	AUDIT_LOCK_MS = 10000,
 };
 
-// The end of the chain of records. All fields are zero before the first record.
+// The last record: its number, which is the number of all records, and its MAC. All fields are zero before the first
+// record.
 struct audit_chain {
 	uint64_t count;
 	uint8_t mac[VRAM_MAC]; // MAC of the last record

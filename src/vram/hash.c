@@ -15,7 +15,8 @@
 // A piece is 4 GiB, which needs 16 MiB of scratch memory. With smaller pieces the GPU idles more often, while the last
 // blocks of a piece end. With 4 GiB this costs a few percent at most.
 #define PIECE_CHUNKS ((uint64_t)4 << 20)
-// Number of chunks below a node of the second level.
+// Number of chunks for each node of the second level. A node of the first level combines HASH_CHUNKS_PER_NODE chunks. A
+// node of the second level combines HASH_NODE_GROUP nodes of the first.
 #define NODE_CHUNKS (HASH_NODE_GROUP * HASH_CHUNKS_PER_NODE)
 
 struct vram_hasher {

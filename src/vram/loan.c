@@ -18,8 +18,8 @@ static enum vg_status add_loan(struct vram_region *region, struct vram_loan_reco
 {
 	static _Atomic uint64_t tickets;
 
-	// Add a writing loan to the count before any other step: vram_freeze() reads the count after the caller has
-	// unpinned the region.
+	// Count a writing loan while the region is pinned for writing. vram_freeze() first waits until the region is
+	// not pinned for writing, and then reads the count. So it does not miss this loan.
 	if (record->access == VG_VRAM_READ_WRITE)
 		atomic_fetch_add(&region->writing_loans, 1);
 	int outcome = vram_table_add_loan(region);

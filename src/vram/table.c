@@ -6,6 +6,10 @@
 //   63 … 32     31    30       29           28      27 … 20  19 … 10  9 … 0
 //   generation  live  closing  quarantined  frozen  loans    writers  readers
 //
+// live: a handle names the entry. closing: the handle is stale, because a thread frees the region. quarantined: the
+// region can only be freed. frozen: new pins for writing fail. The last three fields count the loans, and the pins for
+// writing and for reading.
+//
 // All changes use compare-and-swap and require the handle's generation, so that a stale handle changes nothing. Each
 // generation of an entry is used once. When all are used up, the entry is never used again.
 #include "vram/vram.h"

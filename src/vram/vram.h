@@ -19,9 +19,10 @@ struct vram_hasher;
 struct vram_keys;
 
 struct vg_vram {
-	struct core_object object;	  // each region of the context has a reference to it
-	struct vg_context *context;	  // owns a reference to the device's primary context
-	struct vg_memory_resource *plain; // owns a reference; allocates regions without a guard that are not shareable
+	struct core_object object;  // each region of the context has a reference to it
+	struct vg_context *context; // owns a reference to the device's primary context
+	// Owns a reference. Allocates regions that are not shareable and have no guard (unmapped addresses after them).
+	struct vg_memory_resource *plain;
 	struct core_memory_plan *guarded, *shareable;
 	struct vram_scratch_list staging; // page-locked memory for long reads into pageable memory
 	pthread_mutex_t lock;		  // orders publishing and closing, so that a closed context gets no new region
@@ -49,8 +50,10 @@ struct vram_region {
 
 	struct vg_vram *vram; // owns a reference
 	CUdeviceptr address;
-	size_t size;			   // bytes that the program asked for
-	CUdeviceptr base;		   // start of the mapped memory; lower than `address` only with a guard
+	size_t size; // bytes that the program asked for
+	// Start of the mapped memory. Lower than `address` only if the region has a guard: the region then ends where
+	// the mapped memory ends.
+	CUdeviceptr base;
 	size_t mapped;			   // number of bytes from `base` on that are zeroed and counted as used
 	struct vg_allocation plain;	   // address 0: the memory is not from the context's resource
 	struct vg_physical_memory *memory; // owns a reference; NULL: not allocated by cuMemCreate in this process
@@ -128,7 +131,8 @@ int vram_table_allocate(struct vram_region **ret_region);
 void vram_table_describe(struct vram_region *region, const struct vram_region *description);
 // Makes the region's handle valid, and returns it.
 struct vg_vram_handle vram_table_publish(struct vram_region *region);
-// Pins the region for a use. Returns VRAM_OK, VRAM_STALE, VRAM_FROZEN, VRAM_QUARANTINED or VRAM_CROWDED.
+// Pins the region for a use. Returns VRAM_OK, VRAM_STALE, VRAM_FROZEN, VRAM_QUARANTINED or VRAM_CROWDED
+// (too many pins).
 int vram_table_pin(struct vg_vram_handle handle, enum vram_use use, struct vram_region **ret_region);
 // Pins the region as a reader, even if it is frozen or quarantined. Returns VRAM_OK, VRAM_STALE or VRAM_CROWDED.
 int vram_table_pin_any_state(struct vg_vram_handle handle, struct vram_region **ret_region);

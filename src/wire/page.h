@@ -1,6 +1,7 @@
 // Defines the page of a publication: a file of the daemon that readers map. It tells readers, without a request,
-// whether their generation is the current one, and whether the publisher wants it released. The file outlives the
-// daemon, and the next daemon continues it. Only the daemon writes it; any thread of any process reads it.
+// whether their generation is the current one, and whether the publisher wants readers to close it. When the daemon
+// ends, the file stays, and the next daemon writes to the same file. Only the daemon writes it. Any thread of any
+// process may read it.
 #pragma once
 #include <stdatomic.h>
 #include <stdint.h>
@@ -21,7 +22,7 @@ struct vg_wire_page {
 	// For readers.
 	_Atomic uint64_t current; // the generation that readers may open; 0: no generation
 	_Atomic uint64_t asked;	  // the publisher wants readers to close all generations up to this one; 0: none
-	// Time, on the monotonic clock, at which the readers must have closed these generations.
+	// Time, on the monotonic clock, by which readers must close the generations up to `asked`.
 	_Atomic uint64_t deadline_ns;
 };
 _Static_assert(sizeof(struct vg_wire_page) <= VG_PAGE_SIZE, "a page");

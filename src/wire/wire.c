@@ -217,8 +217,8 @@ static void close_all(const int *descriptors, unsigned int count)
 
 ssize_t vg_wire_receive_raw(int fd, struct iovec parts[2], int *ret_descriptors, unsigned int *ret_count)
 {
-	// Room for all descriptors of a packet. Otherwise the kernel would close those without room here, and might
-	// block.
+	// The buffer has room for all descriptors of a packet. If it were smaller, the kernel would close the other
+	// descriptors in recvmsg(), and such a close may block this thread.
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * MOST_PASSED)];
 	unsigned int all;
 	struct msghdr message = {

@@ -15,7 +15,8 @@ enum {
 	VG_WIRE_ANSWER_MAX = 16 << 20, // bytes of an answer in several messages
 	VG_WIRE_DESCRIPTORS_MAX = 8,   // descriptors of one message; with more, the connection is closed
 	VG_WIRE_NAME = 64,	       // bytes of a vGPU's name, with the zero byte
-	VG_WIRE_HELLO_TIMEOUT_MS = 20, // how long a tenant waits for the daemon while it allocates memory
+	// How long a tenant that registers waits until the daemon has measured the tenant's memory.
+	VG_WIRE_HELLO_TIMEOUT_MS = 20,
 	// How long a tenant waits for the daemon when it opens memory of other processes.
 	VG_WIRE_GUEST_TIMEOUT_MS = 250,
 };
@@ -52,7 +53,9 @@ struct vg_wire_registration {
 // `vgpu` and `share`; the daemon then closes the connection without an answer.
 struct vg_wire_guest {
 	struct vg_wire_registration self;
-	uint64_t key; // key of the memory (vg_ledger_key); in the answer: the size of the memory in bytes
+	// In the question: the hash by which processes recognise the memory (vg_ledger_key). In the answer: the size of
+	// the memory in bytes.
+	uint64_t key;
 	// The number of the shared allocation. In a question, 0 means that the tenant wants to become a guest. In the
 	// answer, 0 means that the memory is charged in no vGPU.
 	uint32_t share;
