@@ -42,7 +42,7 @@ enum {
 	gated_event = false,
 	gated_external = true,
 	gated_graph = true,
-	gated_green = false, // of this family, only calls that destroy a context wait at the gate (also_gated[])
+	gated_green = false, // but calls that destroy a green context are in also_gated[]
 	gated_host = false,
 	gated_init = false,
 	gated_interop = true,
@@ -59,9 +59,8 @@ enum {
 	gated_multicast = true,
 	gated_occupancy = false,
 	gated_peer = false,
-	gated_pool = false, // memory of pools never moves
-	// of this family, only calls that release or reset the primary context wait at the gate (also_gated[])
-	gated_primary = false,
+	gated_pool = false,    // memory of pools never moves
+	gated_primary = false, // but calls that release or reset the primary context are in also_gated[]
 	gated_profiler = false,
 	gated_set = true,
 	gated_stream = false,

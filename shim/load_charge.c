@@ -135,7 +135,7 @@ static CUresult unload_code(enum shim_record_type type, void *handle, unsigned i
 static _Atomic bool has_overrun;
 
 // Unloads code that does not fit, unless the program has already taken functions or variables out of the module or
-// library. From then on, calls with its handle return CUDA_ERROR_OUT_OF_MEMORY.
+// library. After it was unloaded, calls with its handle return CUDA_ERROR_OUT_OF_MEMORY.
 static void undo_load(enum shim_record_type type, void *handle)
 {
 	struct shim_record record = {.key = (uintptr_t)handle, .type = (uint8_t)type, .kind = VG_LEDGER_MODULE};

@@ -75,9 +75,9 @@ static uint64_t read_reserved(const struct shim_pool *pool)
 	return pool->shared && reserved < pool->charged ? pool->charged : reserved;
 }
 
-// Sets the pool's charge to what the driver reports as reserved. The caller has charged `growth` for its own call. If
-// the pool grew by less, the rest is refunded. Growth that other calls in progress have charged is left to those calls.
-// Returns how many bytes the limit has no room for.
+// Adjusts the pool's charge to what the driver reports as reserved. The caller has charged `growth` for its own call.
+// If the pool grew by less, the rest is refunded. What other calls in progress have charged stays charged until they
+// call this function. Returns how many bytes the limit has no room for.
 static uint64_t change_charge(struct shim_pool *pool, uint64_t growth)
 {
 	uint64_t reserved = read_reserved(pool);

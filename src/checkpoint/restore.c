@@ -72,7 +72,8 @@ static enum vg_status read_roots(struct restore *restore)
 	return sound ? VG_OK : vg_fail(VG_INTEGRITY, 0, "%s/" IMAGE_DESCRIPTION " names no root", restore->options.dir);
 }
 
-// Finds the vGPUs. This comes before the check of the files, because ledgers are among the files.
+// Finds the vGPUs that the restored processes will belong to. A later step checks that the files exist which the
+// processes had open. The ledgers of these vGPUs are among them, so the vGPUs must be known before.
 static enum vg_status find_vgpus(struct restore *restore)
 {
 	const struct vg_restore_options *options = &restore->options;

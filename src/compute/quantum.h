@@ -122,6 +122,7 @@ struct compute_plan {
 	// Output: index of the unit that gets the SMs outside of all smallest groups; SIZE_MAX: none.
 	size_t extra;
 };
-// Computes how many smallest groups each share gets; 0: the compute unit shares the remaining SMs by time. Returns
-// false if a deviation exceeds the tolerance.
+// Divides the SMs of the device among compute units by their shares. The driver divides SMs only in groups of a
+// smallest size. Stores for each unit how many such groups it gets; 0: the unit runs in turns on the SMs that are left.
+// Returns false if the SMs that a unit gets deviate from its share by more than the tolerance.
 bool compute_plan_groups(struct compute_plan *plan, const double *shares, unsigned *ret_parts, size_t count);

@@ -161,7 +161,8 @@ int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tena
 		return VG_LEDGER_GONE;
 	ledger_step("image reaped");
 	int r = vg_ledger_reap(ledger, tenant, keep, ret_refunded);
-	if (r || ledger_slot_used(slot)) // a slot that was freed has no image to restore
+	// If the slot was not freed, put back the image that this function has replaced.
+	if (r || ledger_slot_used(slot))
 		ledger_word_swap(&slot->image, &reaped, image);
 	return r;
 }

@@ -147,8 +147,8 @@ static enum vg_status allocate_vgpu(struct vg_manager *manager, const struct vg_
 	return vgpu->active_streams ? VG_OK : vg_fail(VG_NO_MEMORY, 0, "no memory for a virtual GPU");
 }
 
-// Completes a vGPU that has been added to the table: creates its compute unit, makes a shared vGPU known to the daemon,
-// and creates its memory.
+// Completes a vGPU that has been added to the table: creates its compute unit and its memory. If it takes turns with
+// other processes (vg_virtual_gpu_options.shared), makes it known to the daemon.
 static enum vg_status create_parts(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_options *o)
 {
 	vgpu->budget.limit = o->memory_limit;

@@ -20,7 +20,7 @@ enum residence_state {
 
 struct residence_vgpu {
 	// The caller fills all members except `out`.
-	uint64_t memory; // the vGPU's limit, all of which it may use on the device
+	uint64_t memory; // the vGPU's limit in bytes: the most that its programs can have on the device
 	// The part of the limit that stays on the device even if the vGPU's memory is in the host.
 	uint64_t fixed;
 	bool is_suspended;	 // true: its user suspended it, so its memory stays in the host

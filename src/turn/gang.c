@@ -75,7 +75,8 @@ void turn_gang_gate(const struct turn_gang *gang, const struct turn_gate *gate, 
 		ret_gate->ahead_ns = gate->until_ns;
 	if (!gang->is_due || turn_word_state(gate->word) != TURN_CLOSED || gang->stuck >> index & 1 || !lags(part))
 		return;
-	// The window is 0, so each launch of this part waits until the launch before it has ended.
+	// Hold the gate of this device open, but with a window of 0 µs for work in flight: each launch waits until the
+	// launch before it has ended.
 	ret_gate->word = turn_word(turn_word_number(gate->word), TURN_HELD, TURN_WANTED);
 	ret_gate->until_ns = UINT64_MAX;
 	ret_gate->ahead_ns = 0;

@@ -53,7 +53,8 @@ enum vg_status stream_send(struct frames *frames, const struct image_dir *dir, b
 // Reads the header. PROTOCOL: not the stream of an image. UNSUPPORTED: a later version.
 enum vg_status stream_accept(struct frames *frames, struct stream_header *ret_header);
 // Receives an image into a draft and verifies it, so that it is ready for image_publish(). The caller frees
-// *ret_description with json_decref(). INTEGRITY, INSUFFICIENT (the disk, with need and have), EXISTS, SYSTEM.
+// *ret_description with json_decref(). INTEGRITY, INSUFFICIENT (the disk has too little room; the error tells how much
+// is needed and free), EXISTS, SYSTEM.
 enum vg_status stream_receive(struct frames *frames, struct image_draft *draft, json_t **ret_description);
 
 // ---- this directory only ----

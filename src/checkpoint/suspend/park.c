@@ -541,7 +541,8 @@ bool parking_adopt(struct parking *parking, pid_t pid, int fd, struct pager_file
 		return false;
 	pager_file_format(ret_file, parked.name);
 	parked.directory = open_directory(pid);
-	// linkat() fails if the process is in a container that has another file system at this path.
+	// Give the file a name in a directory of the process. This fails if the process is in a container in which that
+	// directory is on another file system.
 	if (parked.directory >= 0 && give_to(fd, pid) == 0)
 		is_linked = linkat(AT_FDCWD, from, parked.directory, parked.name, AT_SYMLINK_FOLLOW) == 0;
 	if (is_linked && add_parked(parking, &parked) == VG_OK)
