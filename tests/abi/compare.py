@@ -3,10 +3,10 @@
 
 usage: compare.py C++-COMPILER OUR-DIRECTORY TOOLKIT-INCLUDE-DIRECTORY HEADER...
 
-For each header, one C++ program prints everything that ours declares: the size of each type, the offset, size and type
-of each member, the value of each enumerator and macro, the type of each function. It is compiled with our headers and
-with the toolkit's. The two tables must be equal, and also the texts of default arguments. Exit status 77 if the toolkit
-has none of the headers.
+For each header, a C++ program prints a table of everything that our header declares: the size of each type, the offset,
+size and type of each member, the value of each enumerator and macro, the type of each function. The program is compiled
+twice, with our header and with the toolkit's. The two tables must be equal. The default arguments of functions are
+compared as text. The exit status is 77 if the toolkit has none of the headers.
 """
 import os
 import re
@@ -16,7 +16,7 @@ import tempfile
 
 # this makes the driver API's header leave out the macros that rename functions
 INTERNAL = ['-D__CUDA_API_VERSION_INTERNAL']
-# These names are numbers of elements, which may be higher in a newer toolkit.
+# The names of enumerators that count other enumerators or elements of an array. A newer toolkit may have higher counts.
 GROWS = re.compile(r'_(MAX|NUM_OPTIONS|NUM_INPUT_TYPES|COUNT)$|(AttrMax|AttributeMax|NodeTypeCount)$')
 # These macros describe the header itself, such as its version or how it declares functions. They are not compared.
 OWN = re.compile(r'CU_API|CU(DART)?_LINKAGE|CUDA(RT)?_VERSION$|CUDAAPI$|CUDA_CB$|NVRTC_API|__')
@@ -126,7 +126,7 @@ def default_arguments(text, functions):
 
 
 def alias_rows(macros):
-    """Yields, for each name that programs use and a macro renames, the exported name."""
+    """Yields a row for each macro that gives a function another name. The row has the name that the library exports."""
     for name, value in sorted(macros.items()):
         if re.match(r'cu(da)?[A-Z]', name) and re.match(r'[A-Za-z]', value):
             yield f'name {name}', f'STRING({name})'
@@ -196,8 +196,8 @@ def main():
     for header in present:
         flags = [] if header.startswith('cuda_') else INTERNAL
         wrong += compare(compiler, ours, toolkit, header, flags, rows_of, newer)
-        # In a newer toolkit, a name may stand for a newer version of its function, so names are compared only with the
-        # same version.
+        # Compare the macros that rename functions. In a newer toolkit, they may choose newer versions of functions, so
+        # skip this for a newer toolkit.
         if header in ('cuda.h', 'cuda_runtime_api.h') and not newer:
             for flags in [], ['-DCUDA_API_PER_THREAD_DEFAULT_STREAM']:
                 wrong += compare(compiler, ours, toolkit, header, flags, lambda text, macros: alias_rows(macros), newer)

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Writes src/abi/toolkit/cuda/names.h or cudart/names.h; with a second argument, checks that this file is up to date.
+"""Prints the text of src/abi/toolkit/cuda/names.h (from ENTRIES.DEF) or cudart/names.h (from RUNTIME.DEF).
 
 usage: names.py ENTRIES.DEF|RUNTIME.DEF [NAMES.H]
+
+With NAMES.H, prints no text, but checks that the file NAMES.H has it.
 
 In a program, cuMemAlloc stands for the newest version of the function, cuMemAlloc_v2, and with
 CUDA_API_PER_THREAD_DEFAULT_STREAM for its variant for the per-thread default stream. The functions of the runtime have
@@ -48,7 +50,7 @@ RUNTIME_HEAD = '''\
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
 '''
 
-# names.h defines these functions, which replace the variants for the per-thread default stream.
+# The driver exports no variants of these functions for the per-thread default stream. names.h defines the variants.
 WRAPPED = {'cuGetProcAddress': 'cuGetProcAddress_v2_ptsz'}
 
 

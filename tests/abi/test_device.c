@@ -1,5 +1,5 @@
 // Tests the device functions that clang compiles without a toolkit, on the simulated GPU. The mathematical functions
-// are compared with those of the C library in long double. Their own errors are about a thousandth of the allowed
+// are compared with the long double functions of the C library, whose errors are about a thousandth of the allowed
 // errors.
 #include "sim/sim_test.h"
 
@@ -63,8 +63,8 @@ static double make_input(int i, double range)
 	return (i % 4 ? 1 : -1) * exp2((log2(range) + 60) * part - 60);
 }
 
-// Returns the error in units of the exact result's last place. The numbers have `bits` bits, and their least exponent
-// is `least`.
+// Returns the error in units of the exact result's last place. `bits` is the size of the format's significand, and
+// `least` is its least exponent.
 static double find_error(long double got, long double exact, int bits, int least)
 {
 	long double most = bits == 24 ? FLT_MAX : DBL_MAX;
@@ -108,7 +108,8 @@ static void check_function(const char *name, long double (*exact)(long double), 
 	       narrow_at);
 	CHECK(worst <= limit);
 	CHECK(narrow_worst <= 0.501);
-	// if all errors were smaller, the results would all be exact, and the comparison would test nothing
+	// rounding alone causes errors of up to 0.5 units; if no error exceeds 0.4, the test has compared hardly any
+	// rounded result
 	CHECK(worst > 0.4 && narrow_worst > 0.4);
 	free(x);
 	free(y);

@@ -1,4 +1,5 @@
-// Runs one form of a PTX instruction. It is the form that was compiled for a given level of the host's processor.
+// Runs one form of a PTX instruction: the function that computes it for one mnemonic, such as add.f32. A level, such as
+// AVX2, selects the host processor for which the function was compiled.
 // Operands and results are 64-bit words, one for each lane. All functions are pure, so any thread may call them.
 #pragma once
 

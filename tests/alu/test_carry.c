@@ -73,7 +73,8 @@ static uint64_t product_word(const struct word_type *type, bool high, uint64_t a
 	return truncate_to(high ? product >> type->bits : product, type->bits);
 }
 
-// Returns the word that the form must compute, and changes *flag to the flag that it must leave.
+// Returns the result that the instruction must compute. *flag is the carry flag before the instruction, and is set to
+// the expected flag after it.
 static uint64_t compute_expected(const struct chain *chain, const struct word_type *type, uint64_t a, uint64_t b,
 				 uint64_t c, unsigned *flag)
 {

@@ -40,7 +40,7 @@ __attribute__((constructor)) static void fill_tables(void)
 }
 
 // Rounds to the format by a search in its values. `mode` is the rounding mode n, z, m or p, as in PTX. In the search,
-// infinity has the value of the next power of two.
+// infinity has the value of the first power of two that is too large for the format.
 static unsigned round_to(const struct format *f, long double x, char mode)
 {
 	unsigned sign = signbit(x) ? 0x8000 : 0;
@@ -130,7 +130,9 @@ TEST(narrowing)
 
 	for (unsigned round = 0; round < 20000; round++) {
 		uint32_t bits = (uint32_t)random_word(&state);
-		if (round & 1) // choose an integer in the range of f16, including ties
+		// Choose a magnitude from 2^-31 to 2. Without the low 12 bits, many values are halfway between two f16
+		// values.
+		if (round & 1)
 			bits = (bits & 0x8ffff000) | 0x30000000 | (round & 2 ? 0 : bits & 0x1fff);
 		long double x = f32_of(bits);
 		unsigned m = round / 2 % 4;
@@ -195,7 +197,7 @@ TEST(float_to_integer)
 	for (unsigned round = 0; round < 8000; round++) {
 		uint64_t wide = random_word(&state);
 		if (round & 1)
-			// choose magnitudes near the largest integers
+			// choose f64 magnitudes from 2 to 2^65, some of which exceed the integer type
 			wide = (wide & 0x83ffffffffffffff) | 0x4000000000000000;
 		uint32_t narrow = (uint32_t)(wide >> 32);
 		unsigned t = round % 5, m = round / 5 % 4;

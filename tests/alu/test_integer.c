@@ -264,7 +264,7 @@ TEST(lookup_tables_of_lop3)
 TEST(permutations)
 {
 	CHECK_INT(run_one("prmt.b32", 0x33221100, 0x77665544, 0x7531), 0x77553311);
-	// the result has the signs of the bytes 3, 2, 1 and 0
+	// each byte of the result consists of copies of the sign bit of a byte of the source
 	CHECK_INT(run_one("prmt.b32", 0x80007f00, 0, 0xba98), 0xff000000);
 	CHECK_INT(run_one("prmt.b32.f4e", 0x33221100, 0x77665544, 1), 0x44332211);
 	CHECK_INT(run_one("prmt.b32.b4e", 0x33221100, 0x77665544, 1), 0x66770011);

@@ -129,7 +129,8 @@ TEST(names_of_processes_are_escaped)
 	serve_answers((const char *const[]){"{\"ok\":true,\"name\":\"" HOSTILE "\",\"asked\":[{\"pid\":4711,"
 					    "\"command\":\"" HOSTILE "\",\"started\":1,\"bytes\":1,\"host\":0}]}",
 					    "{\"ok\":true,\"vgpu\":" VGPU "}", NULL});
-	CHECK(RUN_CLEAN("suspend", "x") != 0); // the daemon's answer has a name that is invalid in the next request
+	// The verb uses the name in the daemon's answer for its next request. That name is invalid.
+	CHECK(RUN_CLEAN("suspend", "x") != 0);
 	serve_answers((const char *const[]){"{\"ok\":true,\"name\":\"x\",\"asked\":[{\"pid\":4711,"
 					    "\"command\":\"" HOSTILE "\",\"started\":1,\"bytes\":1,\"host\":0}]}",
 					    "{\"ok\":true,\"vgpu\":" VGPU "}", NULL});

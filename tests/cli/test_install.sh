@@ -1,9 +1,9 @@
 #!/bin/bash
 # test_install.sh BUILD GUIDE TUTORIAL [FILE…]: checks an installation by `make install`: the programs with the
 # simulated driver, the libraries with pkg-config (shared and static), the example of the guide, pages, completion, the
-# systemd unit. The simulated driver must be found in every layout: in the configured library directory (multiarch on
-# Debian) below a staged prefix and below /usr, and in lib, as in a bundle. FILE: another library in the directory of
-# the interposers.
+# systemd unit. The programs must find the simulated driver in three layouts. In the first two, the libraries are in the
+# configured library directory, below the configured prefix or a staged /usr. In the third, they are in lib, as in a
+# bundle. FILE is a further library that must be installed beside the interposers.
 set -uo pipefail
 build=$1 guide=$2 tutorial=$3
 shift 3

@@ -81,7 +81,7 @@ TEST(programs_of_a_job_know_one_directory)
 	snprintf(wanted, sizeof wanted, "/mps/0+1-%u/pipe %s,%s\nlistens\n", (unsigned int)getuid(), uuids[0],
 		 uuids[1]);
 	CHECK_CONTAINS(result.out, wanted);
-	// The control daemon has the same GPUs.
+	// The MPS control daemon was started for the same two GPUs as the job. Its stand-in writes them into "said".
 	read_file("said", directory, sizeof directory);
 	snprintf(wanted, sizeof wanted, " %s,%s ", uuids[0], uuids[1]);
 	CHECK_CONTAINS(directory, wanted);
@@ -194,7 +194,8 @@ TEST(killed_server_is_reported_and_started_again)
 	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "true", NULL}, 125,
 		      "GPUs 0, 1: its MPS control daemon has ended");
 	unlink(path);
-	for (int tries = 0; tries < 100; tries++) { // a start that still fails is refused, the next one works
+	// `run` is refused until the daemon has started a new MPS control daemon.
+	for (int tries = 0; tries < 100; tries++) {
 		if (VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "--name", "b", JOB_USER) == 0)
 			break;
 		CHECK_CONTAINS(result.err, "its MPS control daemon has ended");

@@ -22,7 +22,8 @@ static void read_page(const char *name)
 	page[length] = '\0';
 }
 
-// Returns the name of the manual page that describes a verb. The verbs of a family have one page together.
+// Returns the name of the manual page that describes a verb. Verbs of two words with the same first word, such as
+// "image list" and "image inspect", are a family and have one page.
 static const char *page_of(const struct verb *verb)
 {
 	const struct family *family = verb_family(verb);

@@ -75,7 +75,7 @@ def check(name, problem):
 
 
 def main():
-    # These checks test the check itself, with pages of which scdoc loses a word or none.
+    # Test the function lost() itself. In the first two pages, scdoc loses a sign. In the third page, it loses nothing.
     check("a sign at a line's end", not lost("x(3)\n\n# NAME\n\nx - of C++\nis C++ code\n") and "C++ was not missed")
     check("a sign between blanks", not lost("x(3)\n\n# NAME\n\nx - n * 4 * 5\n") and "* was not missed")
     page = ("x(3)\n\n# NAME\n\nx - *bold* _under_ a\\_b n \\* 4 snake_case_name++\n_of two\nlines_.\n\n- one\n- two\n\n"

@@ -97,7 +97,8 @@ TEST(gpu_with_matching_mode_is_chosen)
 	CHECK_INT(VIRGATE_RUN("run", "--memory", "256M", "true"), 125);
 	CHECK_CONTAINS(result.err, "a GPU has one mode at a time");
 	unsetenv("CUDA_VISIBLE_DEVICES");
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "2G", "true"), 125); // GPU 1 has the mode, but not enough memory
+	// GPU 1 has the default mode, time, but not enough memory.
+	CHECK_INT(VIRGATE_RUN("run", "--memory", "2G", "true"), 125);
 	CHECK_CONTAINS(result.err, "GPU 0: ");
 	CHECK_CONTAINS(result.err, "a GPU has one mode at a time");
 	stop_program(first);

@@ -107,7 +107,7 @@ TEST(tenant_is_listed_and_limited)
 	CHECK_CONTAINS(text, "then out of memory");
 	read_file("err", text, sizeof text);
 	CHECK_CONTAINS(text, "vGPU train: asked");
-	// The next program overwrites the files `out` and `err`, so they were read before it.
+	// read_listing() runs a program that overwrites the files `out` and `err`. So call it only after reading them.
 	json_t *json = read_listing(WORDS("inspect", "train", "--json")), *vgpu = json_object_get(json, "vgpu");
 	json_t *tenants = json_object_get(vgpu, "tenants");
 	long long charged = json_integer_value(json_object_get(vgpu, "charged"));

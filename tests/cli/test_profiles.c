@@ -27,7 +27,8 @@ static void start_with(const char *text)
 	write_config("system.conf", text);
 }
 
-// Returns the figure `key` ("fit" or "of") of a profile on GPU 0.
+// Returns how many vGPUs of a profile fit on GPU 0: beside the existing vGPUs if `key` is "fit", or on the empty GPU if
+// it is "of".
 static int read_count(const char *profile, const char *key)
 {
 	json_t *json = read_listing(WORDS("devices", "--json")), *one;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""test_vgpu_manager.py SOURCE LIBRARY HEADER...: checks docs/vgpu-manager.md. Every name in it must exist. Every
-method, field, value and advice of the guide that it refers to must have a row, and so must every function of the
-manager's headers."""
+"""test_vgpu_manager.py SOURCE LIBRARY HEADER...: checks docs/vgpu-manager.md, which compares this library with the
+guide of MSmartCompute. Every name of this library in the page must exist. The page's tables must have a row for every
+method, field, value and advice of that guide. They must also name every function of the manager's headers."""
 
 import os
 import re

@@ -166,7 +166,7 @@ TEST(indices_count_accessible_gpus)
 	setenv("CUDA_VISIBLE_DEVICES", "1", 1);
 	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "1G"), 1);
 	CHECK_CONTAINS(result.err, "shows this process no GPU");
-	set_gpus(" nothing\n"); // NVML does not start
+	set_gpus(" nothing\n"); // the list has no GPU, so nvmlInitWithFlags() fails
 	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "1G"), 1);
 	CHECK_CONTAINS(result.err, "write whole UUIDs");
 	setenv("CUDA_VISIBLE_DEVICES", "GPU-00000000-0000-0000-0000-000000000001", 1);
