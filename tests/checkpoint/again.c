@@ -23,7 +23,7 @@ int main(int argc, char **argv)
 
 	if (wanted < 1)
 		return 2;
-	// Retry while the pid is taken: the parent of its earlier process may not have reaped that process yet.
+	// Retry while the pid is taken. An earlier process with this pid may have ended without being reaped yet.
 	long pid = syscall(SYS_clone3, &how, sizeof how);
 	for (int i = 0; pid < 0 && errno == EEXIST && i < 500; i++) {
 		usleep(10000);

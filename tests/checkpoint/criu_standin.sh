@@ -1,6 +1,6 @@
 #!/bin/sh
 # Replaces CRIU: writes its arguments to $STANDIN/said, stops the process for "dump", and fails if $STANDIN/fail names
-# the verb. "restore" creates no process, or, if the file $STANDIN/again exists, an idle process with the pid in it.
+# the verb. "restore" creates no process. But if the file $STANDIN/again has a pid, it creates an idle process with it.
 # With "no-pstree" in $STANDIN/fail, a dump succeeds but lacks the file pstree.img; with "empty-pstree", that file is
 # empty.
 say() { echo "$*" >>"$STANDIN/said"; }

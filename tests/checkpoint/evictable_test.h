@@ -20,8 +20,8 @@ static inline struct program start_evictable(const char *vgpu, const char *more)
 	return start(vgpu, vgpu, "64", "32", "512");
 }
 
-// Returns a field of the process in the daemon's listing, or a field of the process's "eviction". Returns "null" if the
-// field is missing.
+// Returns a field of the process in the output of `virgate inspect --json`. If the process lacks the field, searches
+// its object "eviction". Returns "null" if the field is missing there, too.
 static inline const char *field_of(const char *vgpu, pid_t pid, const char *field)
 {
 	static char text[64];

@@ -24,7 +24,7 @@ static void start_idle(void)
 	if (idle.guard == 0) {
 		int null = open("/dev/null", O_RDWR);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		// Without this, a reader of the test's output would also wait for this process to end.
+		// Close the test's output in this process, because its reader waits until no process has it open.
 		for (int fd = 0; fd < 3; fd++)
 			dup2(null, fd);
 		pid_t pid = fork();

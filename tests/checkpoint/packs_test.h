@@ -11,8 +11,8 @@ enum { BLOCK = DEVICE_BLOCK };
 
 enum { PATTERN = 128 * 1024 }; // more than 64 KiB, so that LZ4 does not find that the pattern repeats
 
-// Fills a block with bytes that depend on `seed` alone: copies of one random pattern, each with another first word. If
-// all words were random, filling the block would take longer than the tests, with a sanitizer.
+// Fills a block with bytes that depend on `seed` alone: copies of one random pattern, each with another first word.
+// Generating random numbers for the whole block would be too slow with a sanitizer.
 static inline void fill_random(unsigned char *block, uint64_t seed)
 {
 	uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
@@ -67,7 +67,8 @@ struct made {
 	struct device_written written;
 };
 
-// Makes an image as a dump does, with the files of another image for the processes. `bases` may be NULL.
+// Makes an image as a dump does. Its device memory has blocks of `kinds`. It copies CRIU's files and the description
+// from image(). `given_base` is the path of a base image, or NULL.
 static inline struct made make_packs(const char *given_path, const unsigned *kinds, size_t count,
 				     const char *given_base, enum vg_compression compression)
 {

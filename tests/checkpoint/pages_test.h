@@ -54,7 +54,8 @@ static inline void make_few(void)
 	make_file("core-1.img", 700, RANDOM);
 }
 
-// Writes a draft of an image. The caller commits or finishes the draft.
+// Writes a draft, which is an image that is not complete yet. The caller may commit it, which renames it to `path`, and
+// must call image_finish() in any case.
 static inline enum vg_status write_image(const char *path, enum vg_compression compression, struct image_draft *draft)
 {
 	enum vg_status status = image_begin(path, draft);

@@ -106,8 +106,8 @@ static void have_endless_work(void)
 	MUST(cuLaunchHostFunc(stream, wait_for_file, NULL));
 }
 
-// Connects to a process outside the dumped tree, which CRIU refuses. That process is the parent, which inherits the
-// other end of the connection.
+// Makes a socket pair whose other end is open in a process outside the dumped tree. CRIU refuses that. The process is a
+// grandchild that leaves the tree when its parent exits.
 static void have_socket(void)
 {
 	int ends[2];
@@ -140,7 +140,8 @@ static void have_child(void)
 			pause();
 }
 
-// Forks a child with a file of its own, before this process uses CUDA.
+// Forks a child that runs as a subject, too, and writes its rounds into FILE.child. This process must not have used
+// CUDA yet.
 static void have_cuda_child(void)
 {
 	static char name[4096];
@@ -162,8 +163,7 @@ static void have_three(void)
 	}
 }
 
-// Opens a file in this process and in a child. The file's path is one at which the test has created a device and
-// removed it.
+// Opens the file that SUBJECT_DEVICE names. The test has created it in /dev with the name of a device.
 static int open_device(void)
 {
 	const char *name = getenv("SUBJECT_DEVICE");

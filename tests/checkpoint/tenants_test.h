@@ -116,7 +116,8 @@ static inline struct program start(const char *vgpu, const char *name, const cha
 	return start_so((const char *const[]){"--vgpu", vgpu, NULL}, name, hold, small, big);
 }
 
-// Starts a program in an ephemeral vGPU with 256 MiB, a limit of 30 % and the latency class.
+// Starts a program in an ephemeral vGPU with a memory limit of 256 MiB. The vGPU gets at most 30 % of the GPU's time,
+// and has the class "latency".
 static inline struct program start_once(const char *vgpu, const char *name)
 {
 	return start_so((const char *const[]){"--name", vgpu, "--memory", "256M", "--share", "30", "--limit", "--class",

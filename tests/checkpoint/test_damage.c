@@ -1,6 +1,6 @@
 // Damages eight bytes of an image at each position. The damaged image must be refused or reported, and other images
-// must be unharmed. With VIRGATE_TEST_FULL, the test damages all positions. Otherwise it damages the limits of
-// structures, and some positions between them.
+// must be unharmed. With VIRGATE_TEST_FULL, the test damages all positions. Otherwise it damages the beginning and the
+// end of each file, and some positions between them.
 #include "checkpoint/data/sum.h"
 #include "checkpoint/image/files.h"
 #include "checkpoint/image/image.h"

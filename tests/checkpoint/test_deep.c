@@ -37,7 +37,7 @@ TEST(deep_suspension_and_resume_keep_a_program)
 
 	for (int i = 0; i < 3; i++) {
 		if (i == 1)
-			// The driver may have suspended the process already when the command failed.
+			// Suspend the vGPU without --deep first, so that its memory is in the host already.
 			must("suspend deep");
 		must("suspend deep --deep");
 		CHECK_CONTAINS(said, i == 1 ? "64.0 MiB, in the host already; taken off the GPU by the driver in "
@@ -45,7 +45,7 @@ TEST(deep_suspension_and_resume_keep_a_program)
 		CHECK_CONTAINS(said, "; taken off the GPU by the driver in ");
 		CHECK_STR(field_of("deep", program.pid, "deep"), "done");
 		wait_for_field("deep", program.pid, "physical",
-			       // The daemon caches the driver's answer, so the memory may be shown for a moment.
+			       // The daemon caches what NVML reports, so it may list memory on the GPU for a moment.
 			       "0");
 		CHECK_STR(field_of("deep", program.pid, "state"), "suspended");
 		must("ps deep");

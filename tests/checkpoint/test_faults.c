@@ -199,8 +199,8 @@ TEST(each_call_of_the_driver_fails_once_and_the_process_runs_on)
 		 "CUDA_ERROR_OUT_OF_MEMORY"},
 		{"cuCheckpointProcessCheckpoint:1=CUDA_ERROR_ILLEGAL_STATE", "", "step device-out",
 		 "is locked, not locked"},
-		// Faults while the dump is rolled back: another program uses the memory for a moment, the state cannot
-		// be read, or the last step fails.
+		// In the next cases, CRIU fails, and one driver call of the rollback fails, too. The calls move the
+		// memory to the GPU, read the process's state, and unlock the process.
 		{"cuCheckpointProcessRestore:1=CUDA_ERROR_OUT_OF_MEMORY", "dump\n", "step host-out", "told to fail"},
 		{"cuCheckpointProcessGetState:2-3=CUDA_ERROR_UNKNOWN", "dump\n", "step host-out", "told to fail"},
 		{"cuCheckpointProcessUnlock:1=CUDA_ERROR_UNKNOWN", "dump\n", "step host-out", "told to fail"},

@@ -317,7 +317,8 @@ TEST(host_memory_must_be_available)
 	json_t *file;
 	size_t i;
 	json_array_foreach(json_object_get(changed, "files"), i, file)
-		// Choose a file without chunks, whose lengths would have to add up to the new size.
+		// Change the size of a file that is not divided into chunks. Otherwise the lengths of the chunks would
+		// have to add up to the new size.
 		if (json_object_get(file, "xxh3")) {
 			json_object_set_new(file, "bytes", json_integer((json_int_t)1 << 40));
 			break;

@@ -187,7 +187,7 @@ TEST(invalid_descriptions_are_refused_with_the_key)
 	CHECK_INT(with("host", NULL), VG_OK);
 }
 
-// Reads an image whose description has the value at that path.
+// Parses the description of an image after setting the value at `path` to `text`. Its checksum is valid.
 static enum vg_status read_with(const char *path, const char *text)
 {
 	json_t *changed = description(), *read = NULL;
@@ -377,8 +377,8 @@ TEST(a_processs_gpu_is_one_of_the_image)
 
 static size_t values_left;
 
-// Replaces one value of the description by `odd`. `values_left` is the number of values before it. In lists, only the
-// first two items count. Returns false if there are not so many values.
+// Replaces one value of the description by `odd`. `values_left` is the number of values to skip before it. Of each
+// list, only the first two items are visited. Returns false if the description has too few values.
 static bool replace_one(json_t *group, json_t *odd)
 {
 	const char *key;

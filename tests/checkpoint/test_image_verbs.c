@@ -24,7 +24,8 @@ TEST(images_are_listed)
 	json_t *listed = json_loads(said, 0, NULL), *images;
 	CHECK_INT(json_unpack(listed, "{s:i, s:o}", "schema", &(int){0}, "images", &images), 0);
 	CHECK_INT(json_array_size(images), 3);
-	// The states in the order of the images: bad, deep/…, one.
+	// The expected states of the images in the order of their paths: images/bad, images/deep/two.part-AbCdEf,
+	// images/one.
 	static const char *const states[] = {"unreadable", "part", "whole"};
 	for (size_t i = 0; i < 3; i++)
 		CHECK_STR(json_string_value(json_object_get(json_array_get(images, i), "state")), states[i]);

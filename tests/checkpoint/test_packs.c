@@ -141,8 +141,8 @@ static void *keep_writing(void *user)
 	return NULL;
 }
 
-// Tests blocks that change while they are read. A block must not be stored under the digest of other bytes: another
-// image would use it under that digest.
+// Tests blocks that change while they are read. The stored bytes of a block must match its digest, since other images
+// find the block by its digest.
 TEST(memory_that_changes_while_it_is_read_is_noticed)
 {
 	unsigned kinds[16];

@@ -20,7 +20,7 @@ TEST(digests_are_blake3)
 		data[i] = (uint8_t)(i % 251);
 	digest_block(data, 16384, digest);
 	CHECK(memcmp(digest, published, sizeof digest) == 0);
-	// Compares with vram_blake3(), whose own test has all published vectors of the keyed hash.
+	// For the keyed hash, compare with vram_blake3(), which another test compares with the published test vectors.
 	fill_random(data, 1);
 	memcpy(key, data, sizeof key);
 	for (size_t size = DIGEST_LEAST; size <= DIGEST_MOST; size *= 2) {

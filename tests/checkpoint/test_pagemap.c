@@ -204,7 +204,7 @@ static void check_any(void)
 		add_area(begin, address, status, flags);
 		address += random_below(3) ? 0 : 16 * CHUNK_PAGE;
 	}
-	// A guard page, which is not an area and is listed after all areas.
+	// Add an entry for a guard page. CRIU lists guard pages like memory areas, but after all areas.
 	add_area(0x1000, 0x2000, 1 << 16, 0);
 	end_mm();
 	struct image_file file = file_of(count);

@@ -262,7 +262,8 @@ static int fail_in_child(int (*prepare)(const char *directory), const char *dire
 			_exit(1);
 		}
 		image_finish(&draft);
-		// Neither the image nor a draft may exist.
+		// rmdir() fails if the directory has an image or a draft. With EBUSY the directory is a mount point,
+		// and its contents are not checked.
 		_exit(rmdir(directory) == 0 || errno == EBUSY ? 0 : 1);
 	}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

@@ -121,7 +121,7 @@ TEST(a_program_migrates_and_continues)
 }
 
 // Uses a real receiver with the stand-in for CRIU. The process that the stand-in makes is not a tenant, so the restore
-// fails on both sides. By then, the host memory that was filled in advance has become a file of the process. The file
+// fails on both sides. By then, the process has the file of host memory that the precopy rounds have filled. The file
 // must be removed with the process.
 TEST(filled_memory_is_removed_with_a_failed_restore)
 {
@@ -190,7 +190,8 @@ TEST(a_program_that_changes_too_much_gets_a_warning)
 		CHECK(result.seconds[VG_CHECKPOINT_PRECOPY] > 0);
 		if (i) {
 			CHECK_STR(result.warning, "");
-			CHECK_INT(result.precopied_bytes, 2 * MIB); // all blocks are equal
+			// All blocks of 2 MiB are equal, so only one is sent.
+			CHECK_INT(result.precopied_bytes, 2 * MIB);
 		} else {
 			CHECK_CONTAINS(result.warning, "copying ahead did not help: ");
 			CHECK(result.precopied_bytes > 0);

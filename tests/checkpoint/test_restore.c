@@ -209,8 +209,8 @@ TEST(a_criu_that_hangs_is_ended_when_asked_to_stop)
 	waitpid(subject.guard, NULL, 0);
 }
 
-// The driver maps GPUs only for processes that see all GPUs. It reports that late, but no process may be left half
-// restored.
+// Restores a process on another GPU by --gpu-map. The driver refuses that if the process sees only some of the GPUs. It
+// refuses after CRIU has made the process, but no process may be left.
 TEST(a_process_that_sees_a_part_of_the_gpus_is_not_moved)
 {
 	setup();

@@ -157,7 +157,7 @@ TEST(invalid_options_are_refused)
 	CHECK_INT(run("dump --pid 4194304 --dir %s --compress zstd:99", path_of("x")), 2);
 	CHECK_CONTAINS(said, "there are 1 to 22, and 0 for its own choice");
 	CHECK_INT(run("dump --pid 4194304 --dir %s --compress zstd:0", path_of("x")), 1);
-	// The level is valid, so the message is about the process, which does not exist.
+	// The compression level 0 is valid, so the message is about the process, which does not exist.
 	CHECK_CONTAINS(said, "there is none");
 	CHECK_INT(run("dump --pid 4194304 --vgpu v --dir %s", path_of("x")), 2);
 	CHECK_CONTAINS(said, "give one of them");

@@ -20,8 +20,8 @@ enum { MOST_ROUNDS = 3 };
 struct sending {
 	// The image that is sent after the rounds; NULL: that of the last round.
 	const char *rounds[MOST_ROUNDS], *image;
-	// The index of each image describes, besides the memory with data, a second one with only zeros. This is the
-	// size of the second one in bytes.
+	// The size in bytes of a second device memory, which has only zeros. The index that is sent in each round also
+	// describes this memory. 0: there is no second memory.
 	uint64_t empty_bytes;
 };
 
@@ -272,7 +272,8 @@ TEST(unused_packs_are_removed)
 	receive_image(&receiving);
 	CHECK_INT(receiving.status, VG_OK);
 	end_receiving(&receiving);
-	// The sender nevertheless uses the pack that the receiver has removed: in a round, and in the image.
+	// The receiver has removed the pack of the image `one`. Refer to that pack again, first in a round and then in
+	// the image.
 	const struct sending round = {.rounds = {one, other, one}}, image = {.rounds = {one, other}, .image = one};
 	check_received(&round, true, VG_INTEGRITY, VG_INTEGRITY);
 	check_received(&image, true, VG_OK, VG_INTEGRITY);
@@ -307,7 +308,8 @@ TEST(a_sender_sends_a_pack_again_that_it_has_closed)
 	close(files[1]);
 }
 
-// A restore that cannot use the filled file needs the file's room for another one.
+// The receiver fills a file with device memory before the image arrives. A restore can take the file only once, and
+// only for memory of the same size.
 TEST(filled_memory_is_used_once)
 {
 	static const unsigned kinds[] = {1, 0, 2};
@@ -373,7 +375,7 @@ TEST(filling_memory_ahead_can_be_stopped)
 	snprintf(store.directory, sizeof store.directory, "%s", path);
 	struct phase phase = {.progress = stop, .user = &bytes, .result = &result, .since = 1, .bytes = 7};
 	CHECK_INT(prefill_round(&prefill, data, length, &phase), VG_STATE);
-	// The phase counts the received bytes.
+	// The progress function gets the number of bytes that the phase has counted.
 	CHECK_INT(bytes, 7);
 	CHECK(!is_checked[0]);
 	prefill_finish(&prefill);

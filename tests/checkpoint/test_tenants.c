@@ -143,8 +143,8 @@ static struct vg_ledger *ledger_of(const char *vgpu)
 	return ledger;
 }
 
-// Tests shared memory of two kinds: an export that a tenant of another vGPU has opened, as the daemon records it in the
-// ledger; and memory that tenants of one vGPU share.
+// Tests a program that has opened memory charged to another vGPU. The test makes the entry for it in the ledger of that
+// vGPU. Every dump of the program must be refused.
 TEST(shared_memory_is_refused)
 {
 	prepare(false);

@@ -131,7 +131,7 @@ TEST(another_vgpu_of_that_name_is_refused)
 	end(&other);
 	await_no_vgpu("taken");
 	other = start_so((const char *const[]){"--name", "taken", "--memory", "256M", "--share", "30", "--limit", NULL},
-			 // Only the class of this vGPU differs.
+			 // This vGPU differs from that of the image only in its class, which is not "latency".
 			 "other-taken", "64", "8", "512");
 	CHECK_INT(run("restore --detach --dir %s", path_of("taken.image")), 125);
 	CHECK_CONTAINS(said, "the vGPU taken that exists now is not the one that the processes ran inside");
@@ -306,7 +306,7 @@ TEST(a_program_goes_into_another_vgpu)
 	check_charged("into-another-one", used);
 	CHECK(used >= 64 * MIB);
 	check_quota(&program);
-	// A dump of the restored program has it as a tenant of the new vGPU.
+	// Dump the restored program again. The image records that it is a tenant of the new vGPU.
 	CHECK_INT(run("dump --vgpu into-another-one --dir %s", path_of("into.image")), 0);
 	await_end(program.pid);
 	check_charged("into-another-one", 0);

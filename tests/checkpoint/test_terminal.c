@@ -71,7 +71,7 @@ TEST(a_shell_job_is_restored_on_another_terminal)
 	CHECK_INT(run("dump --pid %d --dir %s --shell-job", (int)pid, path_of("image")), 0);
 	waitpid(guard, NULL, 0);
 	CHECK(run("restore --dir %s --detach", path_of("image")) != 0);
-	// CRIU's process with that pid may still have to be reaped.
+	// The failed restore may have created a process with this pid, which the test must reap.
 	while (waitpid(pid, NULL, 0) == pid)
 		;
 	CHECK(strstr(said, "it hangs on a terminal: restore it from one, and without --detach") != NULL);

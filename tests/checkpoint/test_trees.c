@@ -125,7 +125,8 @@ static void await_alive(pid_t pid, bool alive)
 	CHECK_INT(kill(pid, 0) == 0, alive);
 }
 
-// Reads the pids of both roots, in the order in which CRIU writes them. That order depends on the vGPU.
+// Reads the pids of both root processes in the order of the image. A dump of a vGPU takes the order of the daemon's
+// list of tenants.
 static void read_roots(const char *image, pid_t ret_roots[2])
 {
 	char name[PATH_MAX + 16];
