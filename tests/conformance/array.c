@@ -64,7 +64,7 @@ CONFORM(exhaustion)
 	WORKS(cuCtxSynchronize());
 }
 
-// Checks the memory requirements of three levels of a square, in steps of 64 KiB.
+// Checks the memory requirements of a square mipmapped array with three levels: `size` bytes, aligned to 64 KiB.
 static void needs_of_levels(size_t side, CUarray_format format, size_t size)
 {
 	CUmipmappedArray mipmap;
@@ -92,7 +92,8 @@ CONFORM(memory_requirements)
 
 	need_context();
 	NEED(cuArray3DCreate(&plain, &wanted));
-	GIVES(cuArrayGetMemoryRequirements(&needs, plain, device), CUDA_ERROR_INVALID_VALUE); // array is not deferred
+	// the call needs an array that was created with CUDA_ARRAY3D_DEFERRED_MAPPING
+	GIVES(cuArrayGetMemoryRequirements(&needs, plain, device), CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuArrayDestroy(plain));
 	before = memory_used();
 	wanted.Flags = CUDA_ARRAY3D_DEFERRED_MAPPING;

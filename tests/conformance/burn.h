@@ -34,7 +34,7 @@ static const char ptx_burn[] = PTX_HEAD BURN("burn50") BURN("burn200") BURN("bur
 // The memory that a test shares with its child processes. The device can access it, too.
 struct page {
 	_Atomic unsigned words[2]; // words that kernels write and wait for
-	// the stream of the test waits for gates[0], and the stream of its child for gates[1]
+	// a blocked stream of the test waits until gates[0] reaches a value, a blocked stream of its child for gates[1]
 	_Atomic unsigned gates[2];
 	_Atomic unsigned opens; // a stream or the child waits until this is 1
 	_Atomic unsigned loaded, stop;
@@ -172,7 +172,8 @@ static double measure(const struct burn *burn, unsigned times)
 	return between(from, to);
 }
 
-// Returns a kernel with the number of rounds that takes as long as its name says. No other process may use the device.
+// Finds the number of rounds for which the kernel takes the time in its name (burn200: 200 microseconds). Returns the
+// kernel with this number. No other process may use the device meanwhile.
 static struct burn need_burn(const char *name)
 {
 	struct burn burn = {need_function(burns, name), 1};

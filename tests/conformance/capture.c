@@ -236,7 +236,8 @@ CONFORM(modes_and_other_threads)
 	GIVES(end_capture(), CUDA_ERROR_ILLEGAL_STATE);
 }
 
-// The capturing thread makes an unsafe call, which uses another stream.
+// Checks a call that is unsafe during a capture, although it does not use the captured stream. In a strict mode the
+// call fails and invalidates the capture. In the relaxed mode the call succeeds.
 #define UNSAFE(call)                                                                     \
 	do {                                                                             \
 		NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)); \
@@ -283,7 +284,7 @@ CONFORM(unsafe_on_other_streams_too)
 	UNSAFE(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_NONE));
 	WORKS(cuGraphDestroy(graph));
 	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-	need_module(ptx_basic); // the calls of need_module() are safe
+	need_module(ptx_basic); // all its calls are allowed during a capture
 	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 				    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
 	CUmemGenericAllocationHandle memory;

@@ -272,7 +272,7 @@ CHILD(evicter_with_registered_file)
 	evict_and_return(argument, map_arena(), true);
 }
 
-// A child that keeps the contents in anonymous memory instead of a file.
+// A child that copies its device memory to registered anonymous memory instead of a registered file.
 CHILD(evicter_with_registered_memory)
 {
 	char *arena = mmap(NULL, HELD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);

@@ -158,7 +158,8 @@ CONFORM(occupancy)
 	NEED(cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device));
 	NEED(cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
 	if (major == 9 && minor == 0)
-		EQUALS(two, sms * 8 / 2); // of 16 blocks that fit a multiprocessor, the driver counts 8
+		// a multiprocessor has room for 16 of these blocks, but the driver counts at most 8 blocks of clusters
+		EQUALS(two, sms * 8 / 2);
 	attribute.value.clusterDim.x = 4;
 	WORKS(cuOccupancyMaxActiveClusters(&four, free, &config));
 	BETWEEN(four, 1, two / 2);

@@ -50,7 +50,7 @@ static inline bool in_vgpu(void)
 		assertions++;                                                                           \
 		if (status_ != 0)                                                                       \
 			differ(__FILE__, __LINE__, "child %s ended with %d", name, status_);            \
-		COMES_TO(memory_of_all() > before_, 0); /* negative: an earlier test freed some late */ \
+		COMES_TO(memory_of_all() > before_, 0); /* may be less: earlier memory is freed late */ \
 	} while (0)
 
 // Returns how much memory of the device is in use by all processes. Returns 0 without a context, since the driver

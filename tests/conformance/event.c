@@ -320,7 +320,8 @@ static void need_green_parts(void)
 }
 
 // Blocks the stream `held`, and records events of the primary context, of both green contexts, and of the view of the
-// second one. The event of the primary context must wait for the stream; `first` and `second` tell which others must.
+// second one. The event of the primary context must wait for the stream. `first` and `second` say whether the events of
+// the first and of the second green context must wait; the event of the view behaves like that of the second one.
 static void check_covering(CUstream held, bool first, bool second)
 {
 	CUevent events[4];

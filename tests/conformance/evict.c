@@ -346,7 +346,8 @@ static bool register_memory(void)
 	return result == CUDA_SUCCESS && cuMemHostUnregister(page) == CUDA_SUCCESS;
 }
 
-// Allocates little memory. In an evictable vGPU, larger memory is created by cuMemCreate, which does not wait.
+// Allocates little memory by cuMemAlloc, which waits while another thread waits for room in the queue. In an evictable
+// vGPU, larger memory is created by cuMemCreate, which does not wait for the queue.
 static bool allocate_memory(void)
 {
 	CUdeviceptr memory;

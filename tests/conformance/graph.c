@@ -377,7 +377,8 @@ CONFORM(graphs_with_memory_lose_nothing)
 	GIVES(cuGraphDestroyNode(first), CUDA_ERROR_NOT_SUPPORTED);
 	GIVES(cuGraphRemoveDependencies(graph, &allocation, &last, NULL, 1), CUDA_ERROR_NOT_SUPPORTED);
 	WORKS(cuGraphAddDependencies(graph, &first, &last, NULL, 1));
-	// The memory has an address, but the driver does not know the address until a launch allocates the memory.
+	// The memory's address is fixed (params.dptr), but queries of the address fail until a launch allocates the
+	// memory.
 	NEED(cuGraphInstantiate(&exec, graph, 0));
 	GIVES(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, params.dptr), CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuGraphLaunch(exec, stream));

@@ -219,7 +219,7 @@ CHILD(importer)
 	HOLDS(again == pool); // a repeated import returns the same pool, as it does for device pools
 	NEED(cuMemPoolImportPointer(&address, pool, &data));
 	GIVES(cuMemPoolImportPointer(&(CUdeviceptr){0}, again, &data),
-	      CUDA_ERROR_ALREADY_MAPPED); // a pointer of a device pool can be imported twice
+	      CUDA_ERROR_ALREADY_MAPPED); // succeeds for a pointer of a device pool
 	EQUALS(*(volatile unsigned *)address, 41);
 	*(volatile unsigned *)address = 42;
 }

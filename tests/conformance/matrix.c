@@ -1,6 +1,8 @@
 // Tests matrix instructions on registers: mma.sync in all shapes and types up to compute capability 9.0, ldmatrix,
-// stmatrix, movmatrix. Results for small integers must be exact. For other numbers with K products, the sum may differ
-// by at most (K+1) times 2^-23 (of f32) of the sum of the absolute products.
+// stmatrix, movmatrix. Results for small integers must be exact.
+//
+// The tolerance for other numbers is (K+1) * 2^-23 * S if the result is f32. K is the number of products, and S is the
+// sum of their absolute values.
 #include "conformance.h"
 #include "matrix_elements.h"
 
@@ -420,7 +422,8 @@ static void check_moves(unsigned count, bool transposes, bool store)
 	snprintf(text, sizeof text,
 		 "%s	.reg .b32 %%v<4>, %%s, %%b;\n	.shared .align 16 .b8 m[512];\n"
 		 "	mov.u32 %%b, m;\n	mad.lo.u32 %%s, %%l, 16, %%b;\n"
-		 // before a load the input has the rows, before a store the registers
+		 // each lane reads its input: for ldmatrix, a row for shared memory; for stmatrix, the values of the
+		 // registers that it stores
 		 "	ld.global.v4.b32 {%%v0,%%v1,%%v2,%%v3}, [%%p];\n"
 		 "	%s\n	bar.sync 0;\n	%s\n	bar.sync 0;\n	%s\n"
 		 "	st.global.v4.b32 [%%p+16], {%%v0,%%v1,%%v2,%%v3};\n	ret;\n}\n",

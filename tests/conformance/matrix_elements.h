@@ -10,7 +10,7 @@ enum element { F16, BF16, TF32, F64, E4M3, E5M2, S8, U8, S4, U4, B1, F32, S32 };
 
 static const struct {
 	const char *name;
-	unsigned bits;		     // bits in a register
+	unsigned bits;		     // size of an element; tf32 takes 32 bits
 	unsigned exponent, fraction; // numbers of bits of these fields; 0 in integer types
 	bool is_signed;
 	char registers; // PTX register class: r, f (f32) or d (f64)
@@ -98,7 +98,7 @@ static inline uint64_t draw_element(enum element type, bool exact)
 	return (draw() % 2 << (e + f) | exponent << f | draw() >> (64 - f)) << unused_bits(type);
 }
 
-// Returns the element at `index` of an array without gaps.
+// Returns the bit pattern of the element at `index` of an array. Several elements of less than 8 bits share a byte.
 static inline uint64_t element_at(const void *array, enum element type, size_t index)
 {
 	const uint8_t *bytes = array;

@@ -419,7 +419,7 @@ static void check_registered_file(int descriptor)
 	WORKS(cuMemcpyHtoD(memory, pieces[0] - 4096, 8192));
 	WORKS(cuMemcpyDtoH(pieces[0] - 4096, memory, 8192));
 	WORKS(cuStreamSynchronize(stream));		       // the failed copies leave no other error
-	WORKS(cuMemcpyDtoHAsync(file, memory, PIECE, stream)); // pageable memory, up to the border
+	WORKS(cuMemcpyDtoHAsync(file, memory, PIECE, stream)); // ends where the registered part begins
 	for (int i = 0; i < 2; i++) {
 		WORKS(cuMemHostUnregister(pieces[i]));
 		GIVES(cuMemHostUnregister(pieces[i]), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);

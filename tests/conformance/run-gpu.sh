@@ -1,9 +1,10 @@
 #!/bin/sh
 # run-gpu.sh [BUILD] [FAMILY…]: runs the conformance programs against the real driver of this machine.
 # BUILD is a directory that contains the programs, at its top or in tests/conformance/. Without BUILD, or with "-",
-# this script compiles the programs with gcc and the CUDA toolkit (CUDA=/usr/local/cuda). At the end it prints how many
-# tests of all programs passed, failed and were skipped. With INSIDE=path/of/virgate, each program runs inside a vGPU of
-# 64 GiB, where the driver must behave in the same way.
+# this script compiles the programs with gcc and the CUDA toolkit (CUDA=/usr/local/cuda). FAMILY is the name of a
+# program without "conformance_"; without FAMILY, the script runs all programs. At the end it prints how many tests of
+# all programs passed, failed and were skipped. With INSIDE=path/of/virgate, each program runs inside a vGPU of 64 GiB,
+# where the driver must behave in the same way.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=${1:--}

@@ -125,7 +125,7 @@ static void number_texels(void)
 		plane[i] = 1 + i;
 }
 
-// Counts the texels of the rectangle whose value is `factor` times the number that number_texels() gave them.
+// Counts the texels in a rectangle of `found` whose value is `factor` times their value in `plane`.
 static unsigned count_numbers(unsigned x, unsigned y, unsigned width, unsigned height, int factor)
 {
 	unsigned count = 0;

@@ -42,7 +42,8 @@ static void need_copies(void)
 	"	ld.param.u32 %n, [bytes];\n	ld.param.u32 %c0, [c0];\n	ld.param.u32 %c1, [c1];\n"     \
 	"	ld.param.u32 %c2, [c2];\n	ld.param.u32 %c3, [c3];\n	ld.param.u32 %c4, [c4];\n"       \
 	"	mov.u32 %t, %tid.x;\n	setp.eq.u32 %first, %t, 0;\n	mov.u32 %s, s;\n	mov.u32 %b, bar;\n"
-// PTX that runs `body` for each word of the box, between shared memory and p.
+// PTX that runs `body` for each word of the box. %r is the address of the word in shared memory. %q is its address in
+// global memory, in the array at the kernel's parameter p.
 #define EACH_WORD(body)                                                                     \
 	"	mul.lo.u32 %i, %t, 4;\neach:\n	setp.ge.u32 %done, %i, %n;\n	@%done bra end;\n"    \
 	"	cvt.u64.u32 %o, %i;\n	add.u64 %q, %p, %o;\n	add.u32 %r, %s, %i;\n" body \
@@ -207,8 +208,8 @@ static const int starts[][RANK_MOST] = {
 	{0, 0, 0, 0, 0}, {1, 2, 1, 1, 0}, {-1, -1, 1, 0, 0}, {1, -2, -1, 1, -1}, {6, 4, 6, 2, 1}, {900, 0, 0, 0, 0},
 };
 
-// Converts start coordinates to elements. They have units of 16 bytes, since the address of a box must be a multiple of
-// 16 bytes.
+// Converts the first start coordinate from units of 16 bytes to elements. It has this unit because the address of a box
+// must be a multiple of 16 bytes.
 static const int *start_of(const struct tensor *t, const int *units)
 {
 	static int start[RANK_MOST];
@@ -395,8 +396,8 @@ CONFORM(reductions)
 	}
 }
 
-// Launches a kernel that adds the box to an array in the block's own shared memory, 1 KiB behind the box. The array has
-// the number of each thread.
+// Launches a kernel that adds the box to an array in the block's own shared memory, 1 KiB behind the box. Before that,
+// each thread stores its number (%tid.x) as its word of the array.
 static void launch_reduction(unsigned cluster)
 {
 	static CUtensorMap map;

@@ -56,7 +56,8 @@ static double expected(const struct picture *picture, const CUDA_TEXTURE_DESC *h
 	long index[3] = {0, 0, 0};
 
 	double value = filtered(picture, how, axes, 0, coordinate, index, channel);
-	// In one dimension, a linear filter takes texels outside the row from the border.
+	// A linear filter of a 1D texture also follows the second address mode. If that is BORDER, half of the value
+	// is the border colour.
 	if (axes == 1 && how->filterMode == CU_TR_FILTER_MODE_LINEAR &&
 	    how->addressMode[1] == CU_TR_ADDRESS_MODE_BORDER)
 		value = (value + how->borderColor[channel]) / 2;
@@ -388,7 +389,7 @@ CONFORM(cube_maps)
 	how.flags |= CU_TRSF_SEAMLESS_CUBEMAP;
 	object = make_object(cube, &how);
 	struct value value = probe_once(module, "read_cube", object, (struct probe){{{1}, {0.125f}, {1.00001f}}});
-	int y = 3; // 1/8 of the face's height lies in its fourth row from the top
+	int y = 3; // on a face with heights from -1 to 1, the height 1/8 is in row 3 from the top
 	for (int c = 0; c < 4; c++) {
 		float x_face = picture.texels[((0 * SIZE + y) * SIZE + 0) * CHANNELS + c];
 		float z_face = picture.texels[((4 * SIZE + y) * SIZE + SIZE - 1) * CHANNELS + c];

@@ -67,7 +67,7 @@ CONFORM(an_idle_device_takes_what_a_kernel_takes)
 	need_sharing();
 	burn = need_burn("burn200");
 	double took = measure(&burn, 500);
-	BETWEEN(took, 500 * 190, 500 * 220); // the sum includes the pauses between kernels
+	BETWEEN(took, 500 * 190, 500 * 220); // includes the pauses between the kernels
 }
 
 CONFORM(two_processes_take_turns)
@@ -280,8 +280,9 @@ CHILD(meet_the_parent)
 	queue_meetings(1);
 	to = record();
 	open_stream();
-	// The kernels of the two processes never run at the same time. In each time slice, a kernel of one process sees
-	// that the previous kernel of the other process has run, and then waits for its next kernel.
+	// The kernels of the two processes never run at the same time. In its time slice, a process ends the kernels
+	// whose counterparts in the other process have already begun. Its next kernel then spins until the time slice
+	// ends.
 	HOLDS(between(from, to) > MEETINGS / 2 * 1200);
 }
 
@@ -400,8 +401,8 @@ CONFORM(work_of_a_stopped_process_goes_on)
 	double took = wait_until_alone(&burn, alone, from);
 	HOLDS(took > QUEUED * 500); // the device still executed the queued kernels of the stopped process
 	double stopped = seconds();
-	// Leave the child stopped for longer than the 2.34 s that it accepts between its two events: this time must not
-	// count.
+	// The child checks that the device's time between its two events is at most 2.34 s. Keep the child stopped for
+	// 3 s more, to check that time without work does not count.
 	while (seconds() - stopped < 3)
 		usleep(10000);
 	atomic_store(&page->opens, 1);

@@ -386,7 +386,7 @@ CONFORM(pointer_attributes_of_mappings)
 
 static unsigned long long number_of(CUpointer_attribute attribute, CUdeviceptr address)
 {
-	unsigned long long value = 0; // the attribute may have four bytes
+	unsigned long long value = 0; // the driver writes only four bytes of some attributes
 
 	WORKS(cuPointerGetAttribute(&value, attribute, address));
 	return value;

@@ -1,7 +1,8 @@
 // Tests wmma: matrices loaded from memory, multiplied and stored, in all shapes, types and layouts. CUDA does not
-// document which lane has which element, so that is not tested. Results for small integers must be exact. For other
-// numbers with K products, the sum may differ by at most (K+1) times 2^-23 (of f32) of the sum of the absolute
-// products.
+// document which lane has which element, so that is not tested. Results for small integers must be exact.
+//
+// The tolerance for other numbers is (K+1) * 2^-23 * S if the result is f32. K is the number of products, and S is the
+// sum of their absolute values.
 #include "conformance.h"
 #include "matrix_elements.h"
 
