@@ -87,7 +87,7 @@ TEST(absent_daemon_is_reported_once)
 	pid_t child = start_program(WORDS("list", "-w1"));
 	wait_for_file("out", "NAME", 1);
 	serve_hangup();
-	// The verb tries twice in each interval, so five attempts take three intervals.
+	// The verb connects to the daemon twice in each interval, so five connections take three intervals.
 	wait_for_file("requests", "hung up", 5);
 	serve_answer(two);
 	read_file("out", seen, sizeof seen);

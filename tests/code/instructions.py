@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """instructions.py TARGET: writes PTX for a target (sm_90a), with one instruction or sequence in each kernel.
 
-A kernel's name says what its PTX and its machine code contain: t11m10_… has a tensor-core instruction in PTX (the first
-1) and in machine code (the second), and a mixed one in PTX only."""
+A kernel's name says what it contains: t for tensor-core instructions, m for instructions of mixed precision. The first
+digit after the letter stands for the PTX, the second one for the machine code. For example, t11m10_… has tensor-core
+instructions in both, and instructions of mixed precision in the PTX only."""
 import sys
 
 HOPPER, ADA = [90], [89]
@@ -61,7 +62,8 @@ def floats():
     for k, a, b in ((4, 2, 1), (8, 4, 2), (16, 8, 4)):
         row(f"mma_k{k}_f64", HOPPER + BLACKWELL, PURE, mma(f"m16n8k{k}", "f64.f64.f64.f64", g(0, 4), g(4, a), g(12, b)))
     for kind in ("e4m3", "e5m2"):
-        # Hopper and later server GPUs convert these numbers to halves first, so their machine code is not mixed.
+        # Hopper and later server GPUs convert such FP8 numbers to f16 first. So if the result is f16, their machine
+        # code does not mix precisions.
         f16 = {tuple(ADA + CLIENT): "t11m11", tuple(HOPPER + SERVER): "t11m10"}
         row(f"mma_f32_{kind}", SINCE_ADA, FULL, mma("m16n8k32", f"f32.{kind}.{kind}.f32", f(0, 4), r(0, 4), r(8, 2)))
         for where, expected in f16.items():
@@ -150,7 +152,7 @@ def warpgroups():
     one("sp_tf32", FULL, f"m64n8k16.f32.tf32.tf32 {f(0, 4)},%d1,%d2,%r15,0,1,1,1", ".sp")
     one("sp_e4m3", FULL, f"m64n8k64.f32.e4m3.e4m3 {f(0, 4)},%d1,%d2,%r15,0,1,1,1", ".sp")
     one("sp_s8", FULL, f"m64n8k64.s32.s8.s8 {r(20, 4)},%d1,%d2,%r15,0,1", ".sp")
-    # ptxas makes such an instruction even if there are only a fence and a commit.
+    # This PTX multiplies nothing, but ptxas generates a tensor-core instruction for the fence and the commit.
     row("wgmma_nothing", HOPPER, "t01m00",
         "wgmma.fence.sync.aligned;\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;")
 

@@ -2,9 +2,11 @@
 """opcodes.py OPCODES_H CUBIN...: checks the table of src/code/opcodes.h against what ptxas made of the kernels of
 instructions.py.
 
-No row is unused or wrong: on each of its architectures, kernels with tensor-core instructions (t?1…) contain it, and no
-others do. No row is missing: each such kernel contains one. For scalar instructions, the bits of the mixed rows
-distinguish mixed instructions from others, and the kernels contain both."""
+A row describes one opcode. On each architecture of a tensor-core row, at least one kernel must contain its opcode.
+Kernels with tensor-core instructions (t?1…) must contain the opcode of such a row; other kernels must not. The other
+rows describe scalar instructions, with a mask of bits. They are checked in kernels without tensor-core instructions.
+Kernels with and without mixed precision must contain such an instruction. One of the bits must be set in a kernel with
+mixed precision, and in none without."""
 import re
 import struct
 import sys

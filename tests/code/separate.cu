@@ -1,4 +1,5 @@
-// Two translation units that are linked. A function that several kernels may call has a section of its own then.
+// Two translation units, compiled separately and then linked. In such code, a function that several kernels may call
+// has a section of its own.
 #include <mma.h>
 
 using namespace nvcuda;

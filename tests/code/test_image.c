@@ -175,7 +175,7 @@ TEST(flipped_bits_are_refused_or_inspected)
 			size_t at[4];
 			for (int k = 0; k < 4; k++) {
 				random = random * 1103515245 + 12345;
-				// change half of the bytes in the headers, because these have sizes and offsets
+				// two of the four bytes are in the first 256, in headers with sizes and offsets
 				at[k] = (random >> 8) % (k % 2 ? 256 : file.size);
 				before[k] = file.data[at[k]];
 				file.data[at[k]] ^= (unsigned char)(1 << (random & 7));
@@ -190,7 +190,7 @@ TEST(flipped_bits_are_refused_or_inspected)
 
 TEST(other_formats_are_refused)
 {
-	// this is a wrapper, which contains a pointer; it must be refused
+	// nvcc's wrapper is not a fatbin, but contains a pointer to one
 	unsigned char wrapper[24] = {0xb1, 0x43, 0x62, 0x46};
 	Elf64_Ehdr host = {.e_ident = ELFMAG, .e_machine = EM_X86_64};
 	struct code_image *image;

@@ -80,7 +80,8 @@ static void check_values(struct bench *b, const char *name, vg_address address, 
 	for (size_t i = 0; i < count; i++)
 		if (!(fabsf(got[i] - want[i]) <= tolerance * fabsf(want[i])) && !(isnan(got[i]) && isnan(want[i])))
 			FAIL("%s: value %zu of %zu is %g, not %g", name, i, count, got[i], want[i]);
-	if (got[count] != 0) // words() left zeros behind the values, and the kernel must not have changed them
+	// the word behind the values has been 0 since its allocation; the kernel must not have changed it
+	if (got[count] != 0)
 		FAIL("%s wrote behind its %zu values", name, count);
 	free(got);
 }

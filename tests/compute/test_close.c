@@ -96,7 +96,7 @@ TEST(ended_work_does_not_prevent_a_close)
 		struct vg_execution *one = note(&rig, unit, (unsigned)i % 4, 1, 0);
 		OK(vg_execution_wait(one, 60));
 		if (i == 199)
-			OK(vg_compute_unit_close(unit)); // a close immediately after the end
+			OK(vg_compute_unit_close(unit)); // closes the unit at once after its last work has ended
 		vg_execution_destroy(one);
 	}
 	vg_compute_unit_destroy(unit);

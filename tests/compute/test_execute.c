@@ -148,7 +148,7 @@ TEST(utilization_is_known_after_an_interval)
 	CHECK(info_of(unit).utilization == 0);
 	OK(vg_compute_info(rig.compute, &info));
 	struct vg_execution *one = spin(unit, 0, 200000, 1000000);
-	// The figures contain only quanta that have ended, so wait until they include all work.
+	// The utilization includes a quantum only after the quantum has ended. So wait until both figures exceed 5%.
 	for (int i = 0; i < 1000; i++) {
 		nap_ms(30);
 		OK(vg_compute_info(rig.compute, &info));

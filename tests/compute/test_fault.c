@@ -56,8 +56,9 @@ TEST(a_failed_stream_creation_fails_only_its_work)
 	CHECK_INT(status, 0);
 }
 
-// Runs work of two compute units in several streams, while the driver fails to create events. Work without an event
-// fails alone, with a message. The end of work that runs already must still be detected.
+// Runs work of two compute units in several streams, while the driver fails to create events. Executions whose
+// event cannot be created fail with the driver's error. All other executions must complete, and the scheduler must
+// notice their ends.
 static void without_events(bool direct, bool lasting)
 {
 	enum { MANY = 60 };

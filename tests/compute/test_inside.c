@@ -1,5 +1,5 @@
 // Tests functions of compute units that only other parts of the library call: jobs, fences, migration, preemption,
-// ends, and work that is not scheduled.
+// callbacks at the end of work, and work that is not scheduled.
 #include "compute/compute.h"
 #include "compute_test.h"
 #include "core/core.h"
@@ -240,8 +240,8 @@ TEST(a_closed_unit_returns_migrated_work)
 	close_rig(&rig);
 }
 
-// Migrates a job of many launches, and closes the other compute unit while the job runs there. The job must continue in
-// its own unit.
+// Migrates a job of many launches from the compute unit `from` to the unit `to`, and closes `to` while the job runs
+// there. The job must then continue in `from`.
 TEST(a_closed_unit_returns_running_work)
 {
 	const unsigned repeat = 20000;

@@ -113,8 +113,8 @@ static bool are_near(const double *parts, const double *shares, int count, doubl
 	return true;
 }
 
-// Measures in several windows of time. Returns whether the compute units get their shares in one window, or in all
-// windows so far taken together.
+// Measures in up to five windows of time. Returns true as soon as the compute units get their shares in one window, or
+// on average over all windows so far.
 // A single window may fail, because an interrupted kernel takes many times its usual time. Units that do not get their
 // shares fail in all windows.
 static bool shares_hold(struct vg_compute_unit **units, int count, const double *shares, double tolerance)
@@ -287,9 +287,9 @@ TEST(cancelled_work_needs_no_turn)
 	close_rig(&rig);
 }
 
-// Runs three compute units with 150 kernels each, which should take turns in a fixed order. Returns how often the
-// running unit changed in a time slice of GPU time. Returns 0 if the order was wrong, as happens when the host stops a
-// thread for long.
+// Runs three compute units with 150 kernels each, which should take turns in a fixed order. Returns the average number
+// of changes of the running unit in a time slice (20 ms of GPU time). Returns 0 if the order was wrong, as happens when
+// the host stops a thread for long.
 static double changes_in_a_time_slice(void)
 {
 	struct rig rig = rig_of(VG_COMPUTE_ROUND_ROBIN, 20, 0);

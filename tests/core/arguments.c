@@ -19,7 +19,8 @@ static struct pair make_pair(int a, float b)
 	return pair;
 }
 
-/* Compares the arguments with packed bytes. Like a launch, it reads the values after the arguments were made. */
+/* Compares the values of the arguments with packed bytes. An argument points to its value. So the values must still be
+ * valid here, as they must be in a launch. */
 static void expect_bytes(int line, const struct vg_argument *arguments, size_t count, const void *bytes, size_t size)
 {
 	const char *at = (const char *)bytes;

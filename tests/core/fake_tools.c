@@ -1,6 +1,6 @@
 // Replaces NVRTC, NVVM and nvJitLink for tests. The functions return texts, count live objects, and fail on demand:
-// FAKE_FAIL=entry:N=result makes the Nth call of the function `entry` fail. With FAKE_PCH=small the first precompiled
-// header does not fit.
+// FAKE_FAIL=entry:N=result makes the Nth call of the function `entry` fail. With FAKE_PCH=small, the heap for
+// precompiled headers is too small until the caller enlarges it.
 #include <nvrtc.h>
 #include <nvvm.h>
 #include <stdio.h>
@@ -192,7 +192,7 @@ TEXT_OF(nvJitLinkResult, nvJitLinkGetLinkedCubin, nvJitLinkHandle, void, "cubin"
 TEXT_OF(nvJitLinkResult, nvJitLinkGetLinkedPtx, nvJitLinkHandle, char, "ptx")
 TEXT_OF(nvJitLinkResult, nvJitLinkGetInfoLog, nvJitLinkHandle, char, "the linker's log")
 
-// The log contains "ERROR" on demand, although all calls succeeded.
+// Unless FAKE_QUIET is set, the log contains "ERROR", even if all calls succeeded.
 SIZE_OF(nvJitLinkResult, nvJitLinkGetErrorLog, nvJitLinkHandle, "ERROR of the linker")
 PUBLIC nvJitLinkResult nvJitLinkGetErrorLog(nvJitLinkHandle handle, char *log);
 nvJitLinkResult nvJitLinkGetErrorLog(nvJitLinkHandle handle, char *log)

@@ -399,7 +399,7 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long ev
 	return eventTypes & 1 ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
 }
 
-// Two waits end early, as after an interrupt, before the event occurs.
+// The first two waits for an event set time out at once, as after an interrupt. Later waits return an event.
 nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeoutms)
 {
 	if (set->waited++ < 2)

@@ -46,7 +46,7 @@ static void read_the_log(void)
 	CHECK_INT(ask_too_much(context, stream), VG_DRIVER);
 	CHECK_INT(vg_last_error()->code, CUDA_ERROR_OUT_OF_MEMORY); // the error of the failed call itself
 	CHECK_INT(vg_stream_create(context, NULL, &another), VG_DRIVER);
-	// the device was lost at the next read, so the log was read exactly once more
+	// the third read of the log has lost the device, so each of the three failures has read the log once
 	CHECK_INT(vg_last_error()->code, CUDA_ERROR_UNKNOWN);
 }
 

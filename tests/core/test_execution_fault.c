@@ -167,8 +167,8 @@ TEST(events)
 	FAULT_EVERY_CALL(&((struct fault_subject){open_stream, record, clean}), "cuEventCreate", "cuEventRecord");
 }
 
-// Runs `body` in a child process with a fault. A fault that counts queries must allow for the first two queries. With
-// these, the library asks for the compute capability when it makes the table of devices.
+// Runs `body` in a child process with a fault of the driver. The library's first two queries of attributes ask for the
+// compute capability, when it makes the table of devices. A fault that counts queries must count these two, too.
 static void with_fault(const char *fault, void (*body)(struct vg_device *))
 {
 	int status;

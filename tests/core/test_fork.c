@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <sys/wait.h>
 
-enum { FORKS = 40, LONGEST = 20 }; // time limit of a child in seconds
+enum { FORKS = 40, LONGEST = 20 }; // LONGEST: the time limit of a child, in seconds
 
 static atomic_bool over;
 

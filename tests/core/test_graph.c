@@ -273,7 +273,7 @@ TEST(a_child_graph_is_a_readable_copy)
 	OK(vg_graph_definition_create(bench.context, &child));
 	OK(vg_graph_add_callback(child, NULL, 0, count, &where, sizeof where, NULL));
 	OK(vg_graph_add_child(bench.definition, NULL, 0, child, &node));
-	OK(vg_graph_add_callback(child, NULL, 0, count, &where, sizeof where, NULL)); // too large to be copied
+	OK(vg_graph_add_callback(child, NULL, 0, count, &where, sizeof where, NULL)); // the node has its copy already
 	vg_graph_definition_destroy(child);
 	OK(vg_graph_node_get_child(node, &copy));
 	OK(vg_graph_node_get_child(node, &again));
