@@ -62,7 +62,8 @@ static struct vg_graph_node *add_gate(struct bench *bench, struct gate *gate)
 	return node;
 }
 
-// Makes any call for graphs. Such a call releases the objects that the driver has dropped.
+// Creates and destroys a graph definition. Each library call for graphs releases the objects that the driver has
+// dropped, so any such call would do.
 static void release_dropped(struct bench *bench)
 {
 	struct vg_graph_definition *definition;
@@ -181,7 +182,8 @@ TEST(old_objects_of_a_changed_node_are_kept_until_launches_end)
 					      .destination_buffer = witness[i].buffer)));
 		vg_buffer_destroy(witness[i].buffer);
 		if (i == 1) {
-			CHECK_INT(witness[0].dropped, 1); // this graph was never launched
+			// No launch uses the first buffer, so replacing the memset has released it.
+			CHECK_INT(witness[0].dropped, 1);
 			OK(vg_graph_launch(graph, bench.stream));
 			sem_wait(&gate.reached);
 		}

@@ -87,7 +87,8 @@ TEST(reshape_keeps_the_order_or_is_unsupported)
 
 		enum vg_status status = vg_layout_reshape(&layout, 3, shape, &flat);
 		if (status == VG_UNSUPPORTED) {
-			// The reshape may only fail if no stride fits, because the steps along an axis are uneven.
+			// The library may refuse a reshape only if the offsets along a new axis are not evenly spaced.
+			// Then no stride fits.
 			struct elements all = elements_of(&layout);
 			int64_t inner = volume / outer;
 			bool even = true;
@@ -115,7 +116,8 @@ TEST(repeated_axis_is_not_merged_with_one_of_huge_stride)
 {
 	struct vg_layout layout, flat;
 
-	// The step from one inner axis to the next would be 2^63, and the outer axis has a stride of 0.
+	// Two axes can become one if the outer stride is the inner extent times the inner stride. Here that product is
+	// 2^63, which overflows, and the outer stride is 0. So the axes must stay separate.
 	OK(vg_layout_strided(2, (int64_t[]){2, 2}, (int64_t[]){0, INT64_C(1) << 62}, 1, &layout));
 	REFUSED(vg_layout_reshape(&layout, 1, (int64_t[]){4}, &flat), VG_UNSUPPORTED, "has gaps");
 }
@@ -294,14 +296,14 @@ TEST(flatten_merges_axes)
 	OK(vg_layout_flatten(&layout, 2, 2, &flat));
 	CHECK_INT(flat.rank, 4);
 	check_same(&layout, &flat);
-	// makes rows shorter than their stride, so the steps along axes 1 and 2 are uneven
+	// Keep 3 of the 4 elements along axis 2. The stride of axis 1 still covers 4, so the axes cannot become one.
 	OK(vg_layout_slice(&layout, 2, 0, 3, 1, &layout));
 	REFUSED(vg_layout_flatten(&layout, 1, 2, &flat), VG_UNSUPPORTED, "has gaps");
 	OK(vg_layout_flatten(&layout, 2, 3, &flat));
 	check_same(&layout, &flat);
 }
 
-// Checks a structure that the program filled in itself.
+// Passes layouts whose fields the program itself has set to invalid values.
 TEST(invalid_layouts_are_refused)
 {
 	struct vg_layout odd = {.rank = VG_LAYOUT_RANK + 1, .item_size = 4}, result = {.rank = 7};

@@ -223,7 +223,7 @@ TEST(every_option_of_nvjitlink)
 	vg_object_code_destroy(code);
 }
 
-// nvJitLink accepts each option of the table alone.
+// Links once with each element of `forms`. nvJitLink must accept the options.
 TEST(nvjitlink_accepts_the_options)
 {
 	static const char source[] = "extern \"C\" __global__ void store(int *p, int v) { *p = v; }";
@@ -282,7 +282,9 @@ TEST(invalid_options_are_refused)
 	struct vg_linker *linker = NULL;
 	struct vg_toolchain tool;
 
-	if (vg_toolchain_find(VG_BACKEND_NVJITLINK, &tool) == VG_NOT_FOUND) // without nvJitLink, the driver would link
+	// Without nvJitLink, the library uses the driver's linker, which supports fewer options. Then the test
+	// is skipped.
+	if (vg_toolchain_find(VG_BACKEND_NVJITLINK, &tool) == VG_NOT_FOUND)
 		SKIP("%s", vg_last_error()->text);
 
 	REFUSED(vg_linker_create(NULL, 0, NULL, &linker), VG_INVALID, "at least one is needed");

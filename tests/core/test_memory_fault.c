@@ -454,7 +454,8 @@ static void managed_without_concurrency(void)
 
 TEST(non_concurrent_managed_memory_is_logged_once)
 {
-	// The third query is for pools. The fourth, for concurrent access, fails.
+	// The library queries attributes of the device. The third query is whether it supports pools. The fourth is
+	// whether host and device can use managed memory at the same time, and fails.
 	run_with(managed_without_concurrency, "VIRGATE_SIM_FAULT", "cuDeviceGetAttribute:4=CUDA_ERROR_INVALID_VALUE");
 }
 
@@ -519,7 +520,8 @@ static void refuse_unreachable_peers(void)
 		"device 1 cannot access peer device 0, which the pool is of: nothing was changed");
 	REFUSED(vg_memory_pool_set_peers(resource, &one, 1), VG_INVALID, "cannot access peer");
 	OK(vg_memory_pool_remove_peers(resource, &one, 1));
-	OK(vg_memory_pool_set_peers(resource, &device, 1)); // the pool's own device
+	// The library ignores the pool's own device in a list of peers.
+	OK(vg_memory_pool_set_peers(resource, &device, 1));
 	OK(vg_memory_pool_peers(resource, NULL, 0, &count));
 	CHECK_INT(count, 0);
 	REFUSED(vg_virtual_memory_resource_create(
@@ -528,7 +530,8 @@ static void refuse_unreachable_peers(void)
 				.size = sizeof(struct vg_virtual_memory_options), .peers = &one, .peer_count = 1},
 			&made_resource),
 		VG_INVALID, "device 1 cannot access peer device 0");
-	OK(vg_pinned_pool_create(device, NULL, &made_resource)); // all devices can access host memory
+	// All devices can access host memory, so the pool accepts device 1 as a peer.
+	OK(vg_pinned_pool_create(device, NULL, &made_resource));
 	OK(vg_memory_pool_add_peers(made_resource, &one, 1));
 	clean();
 }

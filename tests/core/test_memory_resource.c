@@ -127,7 +127,8 @@ TEST(custom_resource_sets_the_error)
 	arena.nothing = 1;
 	REFUSED(vg_buffer_create(resource, 64, NULL, &buffer), VG_INVALID,
 		"arena returned 64 bytes at 0x0, and 64 were asked for");
-	CHECK_INT(arena.deallocations, 1); // only that allocation was freed
+	// The library frees the allocation without an address. The allocation that failed is not freed.
+	CHECK_INT(arena.deallocations, 1);
 	vg_memory_resource_destroy(resource);
 	operations.allocate = refuse_with_error;
 	OK(vg_memory_resource_create(&operations, &arena, &resource));
@@ -322,7 +323,7 @@ TEST(graph_memory_becomes_nodes)
 	OK(vg_graph_builder_end(builder));
 	REFUSED(vg_buffer_close(kept, b.stream), VG_STATE, "on a non-capturing stream");
 	vg_address kept_address = vg_buffer_address(kept);
-	vg_buffer_destroy(kept); // the memory belongs to the graph
+	vg_buffer_destroy(kept); // does not free the memory, which belongs to the graph
 	vg_buffer_destroy(buffer);
 	OK(vg_graph_builder_complete(builder, NULL, &graph));
 	OK(vg_graph_launch(graph, b.stream));

@@ -123,7 +123,9 @@ TEST(threads_grow_one_buffer)
 	size_t before = 0;
 
 	OK(vg_virtual_memory_resource_create(s.b.device, NULL, &s.resource));
-	for (int i = 0; i < 2; i++) { // the driver keeps the page tables of the first round
+	// The driver allocates page tables in the first round and keeps them. So only the second round must leave the
+	// free memory unchanged.
+	for (int i = 0; i < 2; i++) {
 		before = free_on(s.b.device);
 		OK(vg_buffer_create(s.resource, 2 << 20, s.b.stream, &s.buffer));
 		run_threads(grow, &s);

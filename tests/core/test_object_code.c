@@ -301,7 +301,8 @@ static void check_missing_mma(enum vg_status status)
 	CHECK_CONTAINS(vg_last_error()->log, "mma.sync");
 }
 
-// Runs without any environment variable.
+// Loads and links code with an instruction that the simulated driver lacks. The error must name the instruction even
+// if no environment variable, such as VIRGATE_SIM_LOG, is set.
 TEST(unsupported_instructions_are_in_the_error)
 {
 	struct vg_linker_options of_the_driver = {sizeof of_the_driver, .backend = VG_BACKEND_DRIVER};

@@ -177,7 +177,8 @@ TEST(peers_are_read_from_the_driver_in_order)
 	size_t count;
 
 	check_peers(b.pool, "");
-	OK(vg_memory_pool_set_peers(b.pool, list, 4)); // the pool's own device, and one device twice
+	// The list has the pool's own device, which is ignored, and device 1 twice, which counts once.
+	OK(vg_memory_pool_set_peers(b.pool, list, 4));
 	check_peers(b.pool, "13");
 	OK(vg_memory_pool_add_peers(b.pool, &two, 1));
 	check_peers(b.pool, "123");
@@ -282,7 +283,7 @@ TEST(virtual_memory_for_peers)
 
 // ---- host and managed memory -----------------------------------------------------------------------
 
-// The host can access pinned and managed memory too.
+// Checks that the device can write a buffer of a pinned or managed pool, and that the host can read it.
 static void use_from_both_sides(struct vg_memory_resource *pool, struct vg_stream *stream, int managed)
 {
 	struct vg_memory_properties p;

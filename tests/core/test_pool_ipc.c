@@ -223,8 +223,8 @@ static void check_any_order(struct message *m, struct vg_memory_resource *pool, 
 		vg_buffer_destroy(both[!first]);
 		OK(vg_stream_sync(b->stream));
 	}
-	// Imports the same buffer with changed data. The change is in the last byte, since the simulator reads only the
-	// first words. The driver cannot import host memory twice.
+	// Imports the buffer twice, from descriptors that differ in the last byte. Only the simulator ignores
+	// that byte, so that both imports get the same address. The driver cannot import host memory twice.
 	struct vg_memory_properties properties;
 	OK(vg_memory_resource_properties(pool, &properties));
 	if (!getenv("VIRGATE_SIM") || properties.host_accessible)

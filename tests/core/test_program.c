@@ -220,7 +220,8 @@ TEST(every_option_of_nvrtc)
 			 VG_CODE_LTOIR, (const char *[]){"-arch=sm_90", "--dlink-time-opt", NULL});
 }
 
-// NVRTC accepts each option of the table alone, except those of later releases.
+// Compiles once with each element of `forms`. NVRTC must accept the options. Options that only later releases of NVRTC
+// have are not in `forms`.
 TEST(nvrtc_accepts_the_options)
 {
 	struct vg_program_options forms[] = {
@@ -452,7 +453,8 @@ TEST(ptx_is_compiled_by_a_linker)
 	struct vg_object_code *code = NULL;
 	struct vg_toolchain tool;
 
-	if (vg_toolchain_find(VG_BACKEND_NVJITLINK, &tool) == VG_NOT_FOUND) // without nvJitLink, the driver would link
+	// Without nvJitLink, the library compiles PTX with the driver's linker. The test is skipped then.
+	if (vg_toolchain_find(VG_BACKEND_NVJITLINK, &tool) == VG_NOT_FOUND)
 		SKIP("%s", vg_last_error()->text);
 	OK(vg_program_create(VG_SOURCE_PTX, ptx, size,
 			     OPTIONS(.name = "linked", .max_register_count = 64, .lineinfo = 1), &program));

@@ -41,7 +41,7 @@ static void ask_without_library(void)
 	CHECK_INT(count, 77);
 	CHECK(gpu == (void *)1);
 	if (getenv("VIRGATE_LEDGER"))
-		return; // inside a vGPU the interposer looks for NVML once only
+		return; // in a vGPU, the interposer searches for NVML only once, so later calls fail, too
 	// Without the variable, the next call finds the library.
 	unsetenv("VIRGATE_NVML");
 	OK(vg_gpu_count(&count));
@@ -278,7 +278,7 @@ TEST(threads)
 	ask_in_threads();
 }
 
-// In a forked child, all threads initialise NVML again.
+// A forked child must initialise NVML again. Several threads of the child make their first calls at the same time.
 TEST(threads_of_a_child)
 {
 #ifdef __SANITIZE_THREAD__

@@ -361,7 +361,8 @@ TEST(events)
 	begin();
 	OK(vg_gpu_events_create(gpu, VG_GPU_EVENT_XID_CRITICAL_ERROR, &events));
 	wait_in_child(events);
-	OK(vg_gpu_events_wait(events, 0, &event)); // waits until the event, although NVML's waits end early
+	// The first two calls of nvmlEventSetWait() return without an event. The library must call it again.
+	OK(vg_gpu_events_wait(events, 0, &event));
 	CHECK(event.gpu == gpu && event.type == VG_GPU_EVENT_XID_CRITICAL_ERROR && event.data == 79);
 	CHECK(event.in_instance && event.gpu_instance == 3 && event.compute_instance == 1);
 	OK(vg_gpu_events_add(events, part, VG_GPU_EVENT_CLOCK));

@@ -106,7 +106,8 @@ TEST(invalid_tiled_maps_are_refused)
 	CHECK(map == NULL);
 }
 
-// Checks that the map has the same words as after a direct call, and that each option changes them.
+// Checks that the map is equal to one that cuTensorMapEncodeTiled() encodes. If one option is missing, the map must
+// differ.
 TEST(options_are_passed_to_the_driver)
 {
 	static CUtensorMap direct __attribute__((aligned(64)));
@@ -270,7 +271,8 @@ TEST(every_type_of_elements_has_a_map)
 	static const struct {
 		enum vg_tensor_type type;
 		unsigned bits;
-		uint8_t code; // views of this type get the tensor type above by default; VG_TYPE_OPAQUE: no views do
+		// The element type of the views for which `type` is the default. VG_TYPE_OPAQUE: `type` is no default.
+		uint8_t code;
 	} types[] = {
 		{VG_TENSOR_UINT8, 8, VG_TYPE_UINT},	      {VG_TENSOR_UINT16, 16, VG_TYPE_UINT},
 		{VG_TENSOR_UINT32, 32, VG_TYPE_UINT},	      {VG_TENSOR_INT32, 32, VG_TYPE_INT},
@@ -365,7 +367,7 @@ TEST(invalid_replacements_are_refused)
 	vg_context_destroy(own);
 	REFUSED(vg_tensor_map_replace_address(map, NULL), VG_INVALID, "view is NULL");
 	REFUSED(vg_tensor_map_replace_address(NULL, view), VG_INVALID, "map is NULL");
-	OK(vg_tensor_map_replace_address(map, view)); // replaces the address by the same view
+	OK(vg_tensor_map_replace_address(map, view)); // the view of the map itself is valid, too
 	vg_view_destroy(view);
 	CHECK(vg_tensor_map_value(NULL) == NULL && vg_tensor_map_device(NULL) == NULL);
 	vg_tensor_map_destroy(map);

@@ -168,7 +168,7 @@ TEST(code_is_loaded_once_for_both)
 			OK(vg_launch(streams[i], &config, kernel, NULL, 0));
 		OK(vg_object_code_global(code, contexts[i], "count", &counts[i], NULL));
 	}
-	for (int i = 0; i < 2; i++) { // each device has its own variable
+	for (int i = 0; i < 2; i++) { // each device has its own copy of the variable `count`
 		struct vg_buffer *buffer;
 		unsigned count;
 		OK(vg_buffer_borrow(counts[i], sizeof count, NULL, &buffer));

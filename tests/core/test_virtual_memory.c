@@ -69,7 +69,8 @@ TEST(virtual_buffer_is_unmapped_after_the_work_of_its_stream)
 	for (int i = 0; i < 20; i++) {
 		OK(vg_buffer_create(resource, 64 * MIB, b.stream, &buffer));
 		OK(vg_buffer_fill_byte(buffer, i, b.stream));
-		vg_buffer_destroy(buffer); // waits for the stream, whose writes would fault
+		// Waits for the stream before it unmaps the memory. Otherwise the stream's writes would fault.
+		vg_buffer_destroy(buffer);
 	}
 	OK(vg_stream_sync(b.stream));
 	vg_memory_resource_destroy(resource);

@@ -1,4 +1,5 @@
-// Describes the corpus: kernels of many algorithms, their inputs, and how their outputs are compared. One thread.
+// Describes the corpus: kernels of many algorithms, their inputs, and how their outputs are compared. Only one
+// thread may use it.
 #pragma once
 
 #include <stddef.h>

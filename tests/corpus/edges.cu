@@ -236,10 +236,12 @@ KERNEL(edge_nan)
 	}
 }
 
-// Executes instructions whose results the PTX manual leaves open: flushing numbers at the border to the subnormal ones,
-// which NaN is kept, division by zero, and special values of the approximate functions.
-// The assembler reorders commutative sources (a constant is never the first source of a product; in max an earlier
-// value is first). The sources are written in that order here, so that the record shows only what the hardware chooses.
+// Executes instructions whose results the PTX manual does not define: division by zero, and special values of the
+// approximate functions. It does not define either which of several NaNs is returned, and whether a result near the
+// smallest normal number is flushed to zero.
+// The assembler may swap the sources of a commutative instruction. It never puts a constant first in a product. In max,
+// it puts the value first that was defined earlier. The code below already has that order, so that the record shows
+// only the choices of the hardware.
 KERNEL(edge_choices)
 {
 	unsigned i = THREAD, at = 0;
@@ -294,9 +296,9 @@ KERNEL(edge_choices)
 	TO_32("cvt.rzi.s32.bf16", "h") }
 }
 
-// Executes further instructions as edge_choices does: NaNs as first and third source of fma, sums that cancel at the
-// border to the subnormal numbers, quotients that are rounded up to that border, and NaNs in instructions that write
-// only high words.
+// Executes further instructions whose results the PTX manual does not define. These are fma with NaNs as the first and
+// third source, and instructions that write only the high word of a NaN. Other results are near the smallest normal
+// number: sums whose terms cancel, quotients that are rounded up, sines and cosines.
 KERNEL(edge_open)
 {
 	unsigned i = THREAD, at = 0;

@@ -43,8 +43,8 @@ KERNEL(matrix_halves)
 				wmma::mem_row_major);
 }
 
-// Multiplies one tile of M by K elements and one of K by N. Other kernels use this function with each of the other
-// shapes and types.
+// Multiplies one tile of M by K elements and one of K by N. The kernels below call it for shapes and types that
+// matrix_halves does not use.
 template <int M, int N, int K, typename T, typename Sum, typename To>
 static __device__ void product(const unsigned *in, Sum *out, To to)
 {

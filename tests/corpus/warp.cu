@@ -36,7 +36,8 @@ KERNEL(shuffles)
 	((word64 *)out)[2 * THREAD + 1] = wide ^ (word64)__double_as_longlong(real);
 }
 
-// Calls every intrinsic on bytes and half-words that compiles to a sequence of instructions of its own.
+// This kernel and the next one call intrinsics on bytes and half-words. Of intrinsics that compile to the same
+// instructions, they call only one.
 KERNEL(simd_bytes)
 {
 	unsigned a = in[2 * THREAD], b = in[2 * THREAD + 1], *r = out + 32 * THREAD;
