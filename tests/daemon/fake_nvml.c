@@ -2,7 +2,7 @@
 //   gpu <bytes>
 //   process <gpu> <pid> <bytes>
 //   silent                     (lists of processes return an error)
-//   hidden <gpus>              (number of GPUs before these that a device cgroup hides from this process)
+//   hidden <gpus>              (a device cgroup hides this many GPUs, whose numbers precede those of the others)
 // A test thereby decides when the driver releases the memory of a dead process.
 #include "abi/nvml_abi.h"
 

@@ -17,14 +17,14 @@
 
 struct player_plan {
 	uint64_t bytes; // bytes of charged memory that can move; 0: no memory
-	// The player gives up requests to move memory out for this reason; PAGER_DONE: it does not give up. With
-	// PAGER_DEVICE, it instead gives up requests to move memory back to the device.
+	// Why the player does not move its memory to the host when the daemon requests that. PAGER_DONE: it moves it.
+	// PAGER_DEVICE: it moves its memory to the host, but not back to the device.
 	enum pager_reason reason;
 	uint32_t row;
 	uint64_t missing;
 	unsigned int slow_ms; // how long the player takes to move the memory out or back
 	bool is_silent;	      // the player never answers
-	bool is_host;	      // the player marks itself as the program to which the vGPU belongs
+	bool is_host;	      // the player calls vg_ledger_set_host(), as a program to which the vGPU belongs does
 	bool breaks;	      // the player's first attempt to move memory fails
 };
 

@@ -81,7 +81,8 @@ TEST(group_has_one_sum_for_all_members)
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':1073741824}", "");
 }
 
-// Slurm's plugin does that: root creates the vGPU of a user's job, and gives the user's id as the owner.
+// As Slurm's plugin does, root creates a vGPU and names another user as its owner. The vGPU must count against the
+// limits of that user's groups.
 TEST(vgpu_that_root_creates_for_a_member_counts_for_the_group)
 {
 	start_with("[group games]\nmemory = 3G\nclass = batch\n");
@@ -93,7 +94,8 @@ TEST(vgpu_that_root_creates_for_a_member_counts_for_the_group)
 		      "the members of group games together may have vGPUs of the class batch only");
 	check_refused(ALICE, SHARED_GROUP, "{'op':'create','name':'c','memory':2147483648}",
 		      "have 2.0 GiB, so 1.0 GiB");
-	// Users without an entry have no groups, and root's own vGPUs count for no group.
+	// User 60001 is not in the user database, so the daemon knows no groups of that user. A vGPU that root owns
+	// counts against no group's limit.
 	CHECK_AGREED(ask("{'op':'create','name':'c','memory':2147483648,'owner':'60001'}"));
 	CHECK_AGREED(ask("{'op':'create','name':'d','memory':2147483648}"));
 }
@@ -102,7 +104,7 @@ TEST(every_user_has_the_common_limit)
 {
 	start_with("[user *]\nmemory = 1G\n[user 60002]\nmemory = 2G\n");
 	CHECK_ANSWER(60003, 0, "{'op':'create','name':'c','memory':1073741824}", "");
-	// the vGPU of user 60003 does not count for Alice
+	// The limit of [user *] applies to each user alone, so the vGPU of user 60003 does not count against Alice's.
 	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1073741824}", "");
 	check_refused(ALICE, 0, "{'op':'create','name':'b','memory':629145600}", "user 60001 may have 1.0 GiB");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':2147483648}", "");

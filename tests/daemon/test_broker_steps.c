@@ -1,5 +1,5 @@
 // Kills the daemon (kill -9) at every step of publishing, opening, withdrawing and revoking. No client may hang,
-// nothing may be left, and the next daemon must accept the name.
+// and no files or descriptors may be left. The next daemon must accept a publication with the same name.
 #include "broker_fixture.h"
 
 #define OWN ",'mode':384"

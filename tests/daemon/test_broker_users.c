@@ -232,8 +232,8 @@ TEST(revoke_reports_its_last_step)
 	json_decref(report);
 	close(fd);
 	close(published.fd);
-	// Revokes a publication whose reader does not release the memory: the lease is withdrawn. The option kill ends
-	// no process here, since the only reader is the revoking process.
+	// Revokes a publication whose reader does not release the memory before the deadline. So the daemon withdraws
+	// the publication. The option kill ends no process here, since the only reader is the revoking process.
 	published = publish("a", ",'mode':384", 1);
 	lease = open_lease("a", "read");
 	report = begin_revocation("{'op':'revoke','name':'a','deadline':0.01,'kill':true}", &fd);
@@ -459,8 +459,8 @@ TEST(blocking_close_delays_no_other_client)
 			CHECK_AGREED(receive_answer(fd, NULL));
 		}
 		CHECK_INT(kill(daemon_pid, SIGSTOP),
-			  // The daemon must make the last close() of `slow`, which blocks. So it is stopped until this
-			  // process has closed its own descriptor.
+			  // The last close() of `slow` blocks, and the daemon must be the process that makes it. So the
+			  // daemon is stopped until this process has closed its own descriptor.
 			  0);
 		if (kind == 0) { // sends the descriptor `slow` with a range
 			CHECK_INT(vg_wire_send_raw(fd, &header, sizeof header, &entry, sizeof entry, &slow, 1), 0);

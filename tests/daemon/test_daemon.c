@@ -194,7 +194,8 @@ TEST(unusable_claims_directory_admits_nothing)
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu}", GIB));
 	snprintf(claims, sizeof claims, "%s/claims", directory);
-	// The directory now lacks the sticky bit, which only root's daemon sets again.
+	// The directory now lacks the sticky bit. A daemon of root sets the bit again. Other daemons cannot do that, so
+	// they must refuse the next request.
 	CHECK_INT(chmod(claims, 0755), 0);
 	if (geteuid() == 0)
 		CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu}", GIB));

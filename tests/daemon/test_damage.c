@@ -9,8 +9,8 @@
 static const char *const patterns[] = {"zeroes", "ones", "a random word"};
 
 // A race for a word does not depend on the word's value, so a run with the thread sanitizer writes only one value to
-// each word. Zeroes cannot cause accesses outside an array, so a run with the address sanitizer writes only the other
-// two values.
+// each word. Zeroes cannot cause accesses outside an array, so a run with the address sanitizer writes only ones and
+// random words.
 #ifdef __SANITIZE_THREAD__
 enum { FIRST_PATTERN = 2 };
 #elif defined(__SANITIZE_ADDRESS__)

@@ -343,7 +343,7 @@ TEST(all_states_are_listed)
 	kill_tenant(ill);
 }
 
-// Tests a host, a process that holds memory of several vGPUs (vg_ledger_set_host). It has no pager.
+// Tests a host: a program to which the vGPU belongs (vg_ledger_set_host). The daemon must not ask it to suspend.
 TEST(host_is_not_suspended)
 {
 	start_evictable_node();

@@ -89,8 +89,8 @@ static void show_physical(pid_t pid, uint64_t bytes)
 	set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)pid, (unsigned long long)bytes);
 }
 
-// Tests memory in the host, which stays charged but is not on the device. If a process has more on the device than the
-// rest of its charge, the difference must count as undeclared memory.
+// Tests memory in the host, which stays charged but is not on the device. The daemon subtracts it from the charge of
+// the process. If NVML reports more than that difference, the excess must count as undeclared memory.
 TEST(memory_in_the_host_hides_no_memory_on_the_device)
 {
 	start_evictable_node();
@@ -113,7 +113,8 @@ TEST(memory_in_the_host_hides_no_memory_on_the_device)
 	kill_tenant(player);
 }
 
-// Lets the driver take the memory of a process off the device. The process must stay charged for its undeclared memory.
+// Imitates `virgate suspend --deep`, for which the driver removes the process from the device. The process must stay
+// charged for its undeclared memory.
 TEST(deep_suspension_keeps_the_undeclared_charge)
 {
 	start_evictable_node();
@@ -132,7 +133,8 @@ TEST(deep_suspension_keeps_the_undeclared_charge)
 	show_physical(player, MIB);
 	poll(NULL, 0, 600);
 	CHECK_INT(tenant_of(ledger, player).undeclared, 100 * MIB);
-	// The slot says falsely that the process is in a deep suspension. That must hide no memory.
+	// The slot still says that the driver has removed the process from the device, but NVML reports memory. The
+	// daemon must count that memory.
 	show_physical(player, GIB + 300 * MIB);
 	CHECK_INT(await_undeclared(ledger, player, 300 * MIB), 300 * MIB);
 	slot->park = 0;
@@ -168,7 +170,8 @@ TEST(no_word_in_a_slot_lowers_a_charge)
 	kill_tenant(liar);
 }
 
-// Tests undeclared memory on the device, which a charge for memory in the host does not cover.
+// Suspends a process, so that all of its charged memory is in the host. NVML still reports memory of the process on the
+// device, and the daemon must log that.
 TEST(undeclared_memory_is_logged)
 {
 	static char text[65536];

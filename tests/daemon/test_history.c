@@ -110,8 +110,8 @@ static size_t check_series(const json_t *series)
 	CHECK_INT(first + (json_int_t)count, (json_int_t)number + 1);
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		CHECK_INT(json_array_size(json_object_get(series, names[i])), count);
-	// Each sample of a vGPU is its own number. A GPU's samples are sums over its vGPUs, so they do not tell the
-	// number.
+	// vg_ledger_charged() above returns the number of the sample, so a vGPU's values must be consecutive numbers. A
+	// GPU's values are sums over its vGPUs, so they are not checked.
 	for (size_t i = 0; i < count && json_is_string(json_object_get(series, "vgpu")); i++)
 		CHECK_INT(json_integer_value(json_array_get(charged, i)), first + (json_int_t)i);
 	return count;

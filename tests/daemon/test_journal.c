@@ -151,7 +151,8 @@ static size_t count_kept(void)
 	return kept;
 }
 
-// Sets the largest size that a file may have; more is EFBIG, which the journal treats like a full disk.
+// Sets the largest size that a file may have. A write beyond that size fails with EFBIG, which the journal treats like
+// a full disk.
 static void limit_disk(rlim_t bytes)
 {
 	struct rlimit limit;
@@ -195,7 +196,7 @@ static void fill_disk(void)
 	CHECK_INT(count_lines(file) + count_lines(old_file), 1 + JOURNAL_EVENTS);
 	CHECK_INT(journal_file_last(), journal_next(0)->number + JOURNAL_EVENTS - 1);
 	journal_file_finish(&node);
-	CHECK_INT(lines, 3); // nothing is missing in the file now, so finishing it logs no further line
+	CHECK_INT(lines, 3); // the file lacks no events now, so journal_file_finish() logs no further line
 }
 
 TEST(events_that_a_full_disk_refuses_are_kept_and_lost_ones_counted)

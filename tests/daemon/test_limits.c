@@ -53,8 +53,8 @@ TEST(low_hard_limits_are_reported)
 		CHECK_INT(virgate_after(cases[i].before, "run --sim --memory 512M -- " LOADER " modules"), 125);
 		CHECK_CONTAINS(standard_error, cases[i].words);
 		CHECK_INT(virgate_after("true", "ps --sim"),
-			  // This daemon starts in a session without the low limits, and then also serves the session
-			  // with the low limits.
+			  // This command has no low limits, and starts a daemon. That daemon must also serve the next
+			  // command, which has the low limits.
 			  0);
 		CHECK_INT(virgate_after(cases[i].before, "run --sim --memory 512M -- true"), 0);
 		end_daemon();

@@ -123,7 +123,8 @@ TEST(choice_of_gpu_considers_the_mode)
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps','device':0}", GIB));
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':1}", 4 * GIB));
 	pid_t launcher = enter_and_stay("'vgpu':'a'", answer);
-	// GPU 0 has more memory left, but programs of the mode mps run there. The next vGPU has the other mode.
+	// GPU 0 has more memory left, but programs of the mode mps run there. The next vGPU has the mode time, so the
+	// daemon must choose GPU 1.
 	pid_t second = enter_and_stay("'name':'c','memory':1073741824", answer);
 	CHECK_INT(device_of("c"), 1);
 	// The daemon creates vGPU d on the GPU where its programs can enter now.
@@ -385,7 +386,8 @@ TEST(control_daemon_runs_as_its_user)
 	if (geteuid() != 0)
 		SKIP("only root's daemon starts programs for others");
 	set_up_mps_node();
-	CHECK_INT(chmod(directory, 0777), 0); // so that users can write beside the stand-in
+	// The stand-in for the control daemon runs as the user, and appends to the file `said` in this directory.
+	CHECK_INT(chmod(directory, 0777), 0);
 	CHECK_INT(chmod(control, 0755), 0);
 	create_file("said");
 	CHECK_INT(chmod(beside_control("said"), 0666), 0);

@@ -32,7 +32,7 @@ static pid_t start_job(const char *name, const char *fields, int ret_answers[2])
 	return child;
 }
 
-// Does as start_job(), and waits for the answers.
+// Calls start_job(), and waits for both answers.
 static pid_t enter_job(const char *name, char answers[2][2000])
 {
 	int pipes[2];
@@ -79,7 +79,8 @@ TEST(job_gets_one_server_for_its_gpus)
 	start_daemon();
 	pid_t job = enter_job("a", answers);
 	CHECK_CONTAINS(answers[0], "\"ok\": true");
-	CHECK(!strstr(answers[0], "mps_pipe")); // the job lacks a GPU
+	// The first answer names no server, because the job has not entered its second GPU yet.
+	CHECK(!strstr(answers[0], "mps_pipe"));
 	pid_t pid = check_server_of_both(answers[1]);
 	// A second job, and a program on one of the GPUs, use the same server.
 	pid_t second = enter_job("b", other);
@@ -87,7 +88,7 @@ TEST(job_gets_one_server_for_its_gpus)
 	pid_t beside = enter_and_stay("'memory':1073741824,'mode':'mps','device':1", single);
 	CHECK_INT(check_server_of_both(single), pid);
 	CHECK_INT(count_starts(), 1);
-	// While the program uses the server, the server stays as it is.
+	// The jobs end, but the program `beside` still uses the server for both GPUs. A new program gets it, too.
 	kill_tenant(job);
 	kill_tenant(second);
 	pid_t third = enter_and_stay("'memory':1073741824,'mode':'mps','device':0", single);
@@ -95,7 +96,7 @@ TEST(job_gets_one_server_for_its_gpus)
 	kill_tenant(third);
 	kill_tenant(beside);
 	await_end(pid);
-	// After its end, a program gets a server for its own GPU again.
+	// The server for both GPUs has ended. A new program gets a server for its own GPU only.
 	third = enter_and_stay("'memory':1073741824,'mode':'mps','device':0", single);
 	CHECK_CONTAINS(single, "/mps/0-");
 	CHECK_INT(count_starts(), 2);
@@ -175,7 +176,8 @@ TEST(job_leaves_a_server_alone_that_another_job_waits_for)
 	pid_t pid = await_control("/mps/0+1-");
 	pid_t second = start_job("b", ",'device':[1,2]", other_pipes);
 	read_answer(other_pipes[0], other[0]);
-	for (int i = 0; i < 50; i++) { // the second job's last request comes, and waits
+	// Meanwhile the daemon gets the last request of the second job, and that request waits.
+	for (int i = 0; i < 50; i++) {
 		CHECK(is_alive(pid));
 		poll(NULL, 0, 10);
 	}
@@ -203,7 +205,8 @@ TEST(job_is_refused_beside_a_used_server_of_one_gpu)
 		      "vGPU a.0 is one of a job with 2 GPUs, which needs an MPS server for all of them, but programs "
 		      "(vGPU s) use a server for GPU 0 only");
 	CHECK_REFUSED(ask("{'op':'enter','name':'a.0','device':0," JOB("a") "}"), "busy", "start the job before them");
-	// If it may choose, the first vGPU goes to the GPU without programs; then no GPU is left.
+	// If the request names no GPU, the daemon chooses GPU 1, which has no programs, for the first vGPU. The second
+	// vGPU then needs GPU 0, and is refused.
 	char first[2000];
 	pid_t job = enter_and_stay("'name':'a.0'," JOB("a"), first);
 	CHECK_CONTAINS(first, "\"device\": 1");
@@ -265,9 +268,9 @@ TEST(ended_server_of_a_job_is_started_again)
 	pid_t pid = check_server_of_both(answers[1]);
 	kill(pid, SIGKILL);
 	await_end(pid);
-	// Until the next start, no program may enter, also not on one of the GPUs alone.
+	// Until the daemon has started the server again, no program may enter, not even on only one of the GPUs.
 	json_t *reply = ask("{'op':'enter','memory':%llu,'mode':'mps','device':1}", GIB);
-	if (!agreed(reply)) // the daemon may have waited for the next start
+	if (!agreed(reply)) // the daemon agrees if it has started the server again before its answer
 		CHECK_REFUSED(reply, "busy", "GPUs 0, 1: its MPS control daemon has ended 1 time in a row");
 	else
 		json_decref(reply);
@@ -332,7 +335,8 @@ TEST(next_daemon_starts_one_server_for_a_job_and_a_program_beside_it)
 	start_daemon();
 	pid_t first = enter_job("a", answers);
 	pid_t beside = enter_and_stay("'memory':1073741824,'mode':'mps','device':1", single);
-	pid_t second = enter_job("b", answers); // so that the next daemon knows the program before a job
+	// Job b enters after the program. So after the end of job a, the next daemon finds the program first.
+	pid_t second = enter_job("b", answers);
 	pid_t pid = check_server_of_both(answers[1]);
 	kill_tenant(first);
 	kill_daemon();
@@ -365,7 +369,7 @@ TEST(job_continues_if_the_daemon_is_replaced_between_its_requests)
 	snprintf(wanted, sizeof wanted, "%s/mps/0+1-%u/pipe", runtime_dir, (unsigned int)getuid());
 	CHECK_STR(json_string_value(json_object_get(reply, "mps_pipe")), wanted);
 	json_decref(reply);
-	// The job is complete now, also for the next daemon.
+	// The job has now entered all of its GPUs. The next daemon must know that.
 	kill_daemon();
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'enter','vgpu':'a.0'}"));

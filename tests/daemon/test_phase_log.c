@@ -1,5 +1,5 @@
-// Tests the log that records the phases of vGPUs in their turns: which records a reader gets, and that a reader learns
-// when older records are missing.
+// Tests the log of phases. A phase is a time in which a vGPU has one state, such as having the turn (enum turn_phase).
+// The tests check which records a reader gets, and that a reader learns if older records are missing.
 #include "daemon/phase_log.h"
 #include "test.h"
 

@@ -98,7 +98,8 @@ TEST(memory_kept_by_a_descriptor_is_charged_once)
 	actor_kill(&owner);
 	CHECK(await_figure("a", "charged", CONTEXT + 160 * MIB, 2000) >= 0);
 	check_stays_charged("a", CONTEXT + 160 * MIB);
-	// While the descriptor is open, the memory is charged to the ended owner.
+	// While the descriptor is open, the memory is still charged to the ended owner. "shared" counts only the
+	// charges of shared allocations without an owner.
 	CHECK_INT(figure("a", "shared"), 0);
 	close(fd);
 	CHECK(await_figure("a", "shared", 160 * MIB, 2000) >= 0);

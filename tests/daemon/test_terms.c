@@ -19,8 +19,8 @@ static const char *terms_of(const char *name)
 	return text;
 }
 
-// Returns what the daemon lists about the turns of the vGPU: "held: REASON" if it gets its share, else "not held:
-// REASON". Returns "" if the vGPU takes no part in turns.
+// Returns whether the vGPU gets its compute share (the key "held" of the daemon's answer), and the reason: "held:
+// REASON" or "not held: REASON". Returns "" if the vGPU takes no part in turns.
 static const char *turns_of(const char *name)
 {
 	static char text[256];
@@ -100,7 +100,8 @@ TEST(share_without_memory_gets_the_same_part_of_the_memory)
 	fresh_node();
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','share':25,'device':0}"));
-	CHECK_INT(figure("a", "memory"), 2 * GIB - 2 * MIB); // whole blocks of 2 MiB
+	// Integer division makes 25 % of 8 GiB a little less than 2 GiB. The daemon rounds down to blocks of 2 MiB.
+	CHECK_INT(figure("a", "memory"), 2 * GIB - 2 * MIB);
 	CHECK_AGREED(ask("{'op':'create','name':'b','share':75,'device':0}"));
 	CHECK_INT(figure("b", "memory") % (2 * MIB), 0);
 	CHECK(figure("a", "memory") + figure("b", "memory") <= (json_int_t)(8 * GIB));

@@ -400,7 +400,9 @@ TEST(a_container_does_not_reach_processes_of_others)
 	snprintf(request, sizeof request,
 		 "{'op':'enter','vgpu':'a','container':{'pid':%d,'id':'%s','kill_outside':true}}", (int)first, id);
 	CHECK_ANSWER(ALICE, 0, request, "");
-	CHECK_ENDED(alice, SIGKILL); // Alice's process was killed in the scan that also saw Bob's process
+	// The daemon scans all processes on the GPU. The scan that killed Alice's process has also seen Bob's, and must
+	// not have killed it.
+	CHECK_ENDED(alice, SIGKILL);
 	poll(NULL, 0, 300);
 	CHECK_INT(waitpid(bob, NULL, WNOHANG), 0);
 	kill(bob, SIGKILL);
