@@ -304,7 +304,7 @@ TEST(superseded_generation_is_republished_as_superseded)
 	struct vg_share_lease *lease = open_lease("w", 0);
 	struct vg_publication *second = publish("w", &handles[1]);
 	kill_broker();
-	CHECK_INT(state_of(first), VG_PUBLICATION_SUPERSEDED); // also before generation 2 is back
+	CHECK_INT(state_of(first), VG_PUBLICATION_SUPERSEDED); // although the new daemon does not know generation 2 yet
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_SUPERSEDED);
 	CHECK_INT(state_of(second), VG_PUBLICATION_CURRENT);
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_SUPERSEDED);
@@ -317,8 +317,8 @@ TEST(superseded_generation_is_republished_as_superseded)
 	await_rows("w", 0);
 }
 
-// Deletes the broker's key while no daemon runs. The next daemon makes another key and refuses tickets that were made
-// with the old one, so the publication is lost.
+// Deletes the broker's key while no daemon runs. A publisher proves to a new daemon by a ticket, made with this key,
+// what it has published. The next daemon makes another key and refuses the ticket, so the publication is lost.
 TEST(ticket_of_another_key_is_refused)
 {
 	struct vg_vram_handle handle;

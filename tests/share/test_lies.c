@@ -27,7 +27,7 @@ TEST(false_size_is_refused)
 	refused_import(offer, VG_PROTOCOL, "has another size than the 2097152 bytes");
 	range->bytes = range->mapped = 8 * MIB;
 	refused_import(offer, VG_PROTOCOL, "has another size than the 8388608 bytes");
-	range->bytes = range->mapped = 4 * MIB + 4096; // the size is a multiple of the granularity
+	range->bytes = range->mapped = 4 * MIB + 4096; // a multiple of the false granularity in the next line
 	range->granularity = 4096;
 	range->address = 0;
 	refused_import(offer, VG_PROTOCOL, "4198400 bytes are mapped, which is no multiple of this device's");

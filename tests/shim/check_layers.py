@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that no file of shim/ includes a header of a file that shim/README.md lists above it.
+"""Checks the layers of shim/. shim/README.md lists its files from the top layer to the bottom one. No file may include
+the header of a file that comes earlier in that list.
 
 Usage: check_layers.py SHIM
 """

@@ -388,7 +388,7 @@ EXPORT CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool)
 {
 	if (on_pool_destroy)
 		on_pool_destroy();
-	return CUDA_SUCCESS; // the tests read the stored value afterwards
+	return CUDA_SUCCESS;
 }
 
 EXPORT CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void *value)

@@ -53,13 +53,15 @@ static void small_body(void)
 	CUdeviceptr small[64], large, first;
 
 	start();
-	// This allocation makes the small ones begin a new block.
+	// The fake driver returns consecutive addresses. This allocation takes a block of 2 MiB, so the small
+	// allocations after it begin in the next block.
 	CHECK_INT(cuMemAlloc_v2(&first, 2 * MIB), CUDA_SUCCESS);
 	for (int i = 0; i < 64; i++)
 		CHECK_INT(cuMemAlloc_v2(&small[i], 64 * 1024), CUDA_SUCCESS);
 	CHECK_INT(charged(), 6 * MIB); // the 2 MiB of `first`, and two blocks of small allocations
 	CHECK_INT(cuMemAlloc_v2(&large, 2 * MIB), CUDA_SUCCESS);
-	// The fake driver has no room for this allocation in an existing block.
+	// The fake driver never reuses addresses, so this allocation would begin another block. The limit of 8 MiB is
+	// used up.
 	CHECK_INT(cuMemAlloc_v2(&large, 1), CUDA_ERROR_OUT_OF_MEMORY);
 	for (int i = 0; i < 64; i++)
 		CHECK_INT(cuMemFree_v2(small[i]), CUDA_SUCCESS);
@@ -130,8 +132,8 @@ static void pitch_body(void)
 	CHECK_INT(pitch, 8192);
 	CHECK_INT(charged(), 8 * MIB);
 	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
-	// The interposer reserves an estimated 4.9 MiB of the 7 MiB that are left. With the driver's pitch the
-	// allocation takes 8 MiB, which is too much.
+	// After the first allocation, 7 MiB are left. For the second one, the interposer estimates 5 MiB, so it calls
+	// the driver. The driver's pitch makes it 8 MiB, so the interposer must refuse it.
 	CHECK_INT(cuMemAlloc_v2(&address, 3 * MIB), CUDA_SUCCESS);
 	CHECK_INT(cuMemAllocPitch_v2(&address, &pitch, 5000, 1024, 4), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(charged(), 4 * MIB);
@@ -259,7 +261,7 @@ static void vmm_body(void)
 		CHECK_INT(cuMemRelease(handles[i]), CUDA_SUCCESS);
 	}
 	CHECK_INT(charged(), 6 * MIB); // the mapping keeps the memory allocated
-	// Handle 12345 is not charged.
+	// The interposer does not know handle 12345, so mapping it charges nothing.
 	CHECK_INT(cuMemMap(range + 64 * MIB, 2 * MIB, 0, 12345, 0), CUDA_SUCCESS);
 	CHECK_INT(cuMemUnmap(range, 4 * MIB), CUDA_SUCCESS); // one call removes two mappings
 	CHECK_INT(charged(), 2 * MIB);

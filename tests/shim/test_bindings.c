@@ -255,7 +255,7 @@ static void beyond_body(void)
 	CHECK_INT(last_access(), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 2);
 	CHECK_INT(cuMemSetAccess(RANGE, 8 * MIB, &access[1], 1), CUDA_ERROR_OUT_OF_MEMORY);
-	// The interposer has set the access back to none.
+	// After the refusal, the interposer has taken the other device's access away again.
 	CHECK_INT(last_access(), CU_MEM_ACCESS_FLAGS_PROT_NONE);
 	CHECK_INT(slot->bytes, 8 * MIB);
 	CHECK_INT(slot->charged, 8 * MIB);
@@ -316,7 +316,7 @@ static void no_rdma_body(void)
 
 	start_evictable();
 	CHECK_INT(has_rdma(), 0);
-	// The driver accepts the flag; the interposer creates the memory without RDMA.
+	// Memory that is created for RDMA must stay on the device. So only the 8 MiB of `memory` can leave.
 	CHECK_INT(cuMemCreate(&handle, 8 * MIB, &properties, 0), CUDA_SUCCESS);
 	CHECK_INT(slot->bytes, 8 * MIB);
 }

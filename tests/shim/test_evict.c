@@ -180,7 +180,8 @@ TEST(the_pager_notes_use_of_the_device)
 	run_evictable(activity_body);
 }
 
-// Makes a thread's first call that must pass the pager's gate. That call takes the slow path.
+// Makes a thread's first call that must pass the pager's gate. For this call, the stub calls pager_gate_wait(). It must
+// keep the floating-point arguments of the driver function meanwhile.
 static void *set_clamp(void *reference)
 {
 	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
@@ -274,7 +275,7 @@ static void busy_body(void)
 	give_up(PAGER_GPU);
 	told = 1;
 	CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
-	// Runs a thread that does not return.
+	// Runs a thread whose driver call does not return until `told` is 1.
 	told = 0;
 	CHECK_INT(cuLaunchHostFunc(NULL, block_until_told, &told), CUDA_SUCCESS);
 	CHECK_INT(pthread_create(&thread, NULL, copy_behind_a_block, (void *)(uintptr_t)memory), 0);

@@ -156,7 +156,7 @@ TEST(newly_allocated_memory_is_copied)
 }
 
 // The test allocates ROOMS times ROOM bytes, which fill the swap. It then replaces two of these allocations by a larger
-// and a smaller one. The larger one does not fit the place in the host of the one that it replaces.
+// and a smaller one. The larger one does not fit in the host memory that the replaced allocation had.
 enum { ROOM = 2 * BLOCK, ROOMS = 3 };
 
 static void gaps_body(void)
@@ -181,7 +181,7 @@ static void gaps_body(void)
 	check_blocks(memory[0], ROOM + BLOCK, 50);
 	check_blocks(memory[1], ROOM, 10);
 	check_blocks(memory[2], ROOM - BLOCK, 60);
-	// one block more than the swap has
+	// With this block, the allocations need one block more host memory than the swap allows.
 	CHECK_INT(cuMemAlloc_v2(&memory[3], BLOCK), CUDA_SUCCESS);
 	request_move(true, 5000);
 	wait_for_answer();
@@ -259,7 +259,7 @@ static void not_hashed_body(void)
 		CHECK_INT(slot->unchanged, 0);
 		check_all();
 	}
-	move_out_and_in(); // from here on, the driver's function works
+	move_out_and_in(); // launches of the hash kernel succeed from here on
 	out_and_in_with(0);
 	check_all();
 }

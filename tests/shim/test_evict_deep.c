@@ -111,7 +111,8 @@ static void deep_parked_body(void)
 	check_filled(memory, SMALL, 31);
 }
 
-// Tests deep suspension without descriptors: the file with the host memory needs no name then.
+// Tests a deep suspension after the program has closed all descriptors, also the pager's. The pager then cannot give
+// the file with the host memory a name. It needs none, because the host memory stays mapped.
 static void deep_closed_body(void)
 {
 	CUdeviceptr memory;

@@ -162,7 +162,8 @@ static void multicast_body(void)
 	CUmemGenericAllocationHandle handle, other;
 	CUdeviceptr address;
 
-	// The calls below must fail.
+	// This variable names a file that lists calls of missing functions. The calls below are expected to fail, so
+	// they must not be listed.
 	unsetenv("VIRGATE_SIM_UNIMPLEMENTED");
 	start();
 	handle = make(20 << 20);

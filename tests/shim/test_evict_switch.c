@@ -96,8 +96,8 @@ static void turns_back_body(void)
 	CHECK_INT(slot->reason, PAGER_DONE); // no step failed
 	CHECK_INT(slot->missing, 0);
 	CHECK_INT(slot->host, BIG + HANDLE);
-	// Only the first move copied memory. The part that had returned still had its copy in the host, so it was only
-	// released.
+	// Only the first move to the host copied memory, and was counted. One chunk had returned to the device since.
+	// The host still had its copy, so the pager only released the chunk on the device.
 	CHECK_INT(slot->moves, 1);
 	CHECK_INT(free_on_device(), before + CHUNK);
 	end_other(others[0]);
@@ -123,7 +123,7 @@ static void gives_up_body(void)
 	CHECK_INT(slot->reason, PAGER_DEVICE);
 	CHECK_INT(slot->missing, BIG + HANDLE - CHUNK);
 	CHECK_INT(slot->host, BIG + HANDLE);
-	// The pager releases the room and tries again at intervals.
+	// The pager has released the device memory of the part that had returned. It tries again at intervals.
 	CHECK(free_on_device() >= before + CHUNK / 2);
 	CHECK(slot->answered != slot->bell);
 	end_other(others[0]);

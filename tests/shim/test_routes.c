@@ -189,7 +189,8 @@ static CUresult array_give(uint64_t handle)
 }
 ROUTE(array, 4 * MIB)
 
-// A mipmap with a base level of 8 MiB needs a third more for the smaller levels. The test compares only the sums.
+// A mipmap with a base level of 8 MiB needs a third more for the smaller levels. The test does not check the exact
+// charge of one mipmap. It checks how many fit.
 static void mipmap_body(void)
 {
 	CUDA_ARRAY3D_DESCRIPTOR shape = {1024, 512, 0, CU_AD_FORMAT_FLOAT, 4, 0};

@@ -211,7 +211,8 @@ TEST(copies_are_counted_while_a_trace_is_recorded)
 	TENANT(64 * MIB, 0, traced_copies_body);
 }
 
-// While the gate is open, one of 64 launches counts for all of them. Copies between launches must not change that.
+// While the gate is open, a thread adds 64 to the number of launches at every 64th launch. Copies from or to host
+// memory between the launches must not change the number.
 static void mixed_body(void)
 {
 	enum { PAIRS = 256 };
@@ -234,7 +235,7 @@ static void mixed_body(void)
 		CHECK_INT(call(within, 0, 0), CUDA_SUCCESS);
 		CHECK_INT(call(kernel, 0, 0), CUDA_SUCCESS);
 	}
-	CHECK_INT(slot->launches, 4 * PAIRS); // a copy on the device is work of the multiprocessors
+	CHECK_INT(slot->launches, 4 * PAIRS); // copies on the device count as launches
 }
 
 TEST(copies_do_not_change_the_count_of_launches)
@@ -352,7 +353,8 @@ static void window_body(void)
 	keep_busy(true);
 	page->window_us = 2000;
 	uint64_t begun = vg_clock_monotonic_ns();
-	// More work than the window allows: an unmeasured function counts as a whole window.
+	// The window is the limit for estimated work in flight. This kernel was not measured, so the interposer
+	// estimates that each launch fills the window.
 	for (int i = 0; i < 20; i++)
 		CHECK_INT(call(row, ECHO_DEVICE + 1, 0), CUDA_SUCCESS);
 	// The launch waits until its wait for a turn times out.
@@ -404,7 +406,7 @@ TEST(nothing_is_in_flight_after_a_synchronization)
 }
 
 // Launches a kernel that the interposer has not measured, and that does not end. The interposer assumes that such a
-// kernel takes a whole window, which is 10 s here.
+// kernel takes as long as the window (the limit for estimated work in flight), which is 10 s here.
 static void kernel_runs_body(void)
 {
 	const uint64_t stream = 0x1000, other = 0x2000;
@@ -507,7 +509,7 @@ static void other_capture_body(void)
 	order(TURN_HELD, 0);
 	keep_busy(true);
 	page->window_us = 100;
-	for (int i = 0; i < 20; i++) // more than the window allows, so a launch queries events
+	for (int i = 0; i < 20; i++) // exceeds the limit for work in flight, so a launch queries events
 		CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
 	CHECK(echo->marks > 0);
 	CHECK_INT(echo->unsafe, 0);
@@ -536,7 +538,8 @@ TEST(forked_children_do_not_wait)
 	TENANT(64 * MIB, 0, forked_body);
 }
 
-// Fails if a driver function of these families has no row in turns.def, so that new ones are noticed.
+// entries.def assigns each driver function to a family. Fails if a function of the families "launch", "set" or "copy"
+// has no row in turns.def. So a function that is added to entries.def cannot be forgotten there.
 TEST(every_entry_of_these_families_has_a_class)
 {
 	static const char *const families[] = {"launch", "set", "copy"};
