@@ -98,7 +98,8 @@ TEST(the_sampling_clock_does_not_drift)
 	OK(vg_monitor_info(monitor, &info));
 	CHECK(info.missed >= 8);
 	CHECK(count > 5);
-	// Samples without their lateness must be multiples of the interval apart.
+	// A sample's time minus its lateness is the time at which it was due. The due times must be multiples of the
+	// interval (2 ms) apart.
 	uint64_t first = samples[0].time_ns - samples[0].late_ns;
 	for (size_t i = 1; i < count; i++)
 		CHECK_INT((samples[i].time_ns - samples[i].late_ns - first) % 2000000, 0);
@@ -152,7 +153,8 @@ TEST(a_callback_runs_once_per_crossing)
 		set_held(60, 20);
 		pass_samples(monitor);
 		CHECK(calls.beyond == round && calls.back == round - 1 && calls.last_value == 0.6);
-		// The value has fallen, but not far enough to count as back in range.
+		// Virtual GPU 1 uses less memory than the threshold of 0.5 again, but not so little that it counts as
+		// back in range.
 		set_held(45, 20);
 		pass_samples(monitor);
 		set_held(60, 20);

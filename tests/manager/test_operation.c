@@ -110,7 +110,7 @@ TEST(invalid_addresses_are_refused_by_name)
 	CHECK_INT(vg_execution_wait(execution, 0), VG_STALE);
 	CHECK_INT(vg_execution_state(execution), VG_EXECUTION_FAILED);
 	CHECK_INT(info_of(vgpu).failures, 1);
-	// The context can still be used.
+	// The failed operation has not damaged the manager's context, so the virtual GPU still runs.
 	CHECK_INT(vg_manager_status(manager, 1), VG_VIRTUAL_GPU_RUNNING);
 	vg_execution_destroy(execution);
 	vg_virtual_gpu_destroy(vgpu);

@@ -86,7 +86,7 @@ TEST(refused_work_does_not_release_a_busy_stream)
 		OK(try_fill(vgpu, 1, block, 0, 16, 1, NULL));
 		CHECK_INT(info_of(vgpu).active_streams, 1);
 		OK(vg_virtual_gpu_sync(vgpu, 1, 0));
-		// VG_BUSY is right while the other thread's submission is being refused.
+		// This call may return VG_BUSY: the other thread may be submitting to the same stream.
 		(void)vg_virtual_gpu_release_stream(vgpu, 1);
 	}
 	atomic_store(&submitting, 0);
@@ -126,7 +126,7 @@ TEST(shares_change_while_work_runs)
 	struct vg_virtual_gpu *vgpu, *other;
 
 	OK(vg_virtual_gpu_create(manager, &options, &vgpu));
-	CHECK(info_of(vgpu).compute_share == 0.25); // the virtual GPU has 4 of 16 compute units
+	CHECK(info_of(vgpu).compute_share == 0.25); // 4 of 16 virtual compute units (the unit of shares)
 	options.compute_units = 0;
 	options.compute_share = 0.5;
 	OK(vg_virtual_gpu_create(manager, &options, &other));

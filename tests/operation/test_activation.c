@@ -31,9 +31,9 @@ static long double reference(enum vg_activation_kind kind, long double x, long d
 	}
 }
 
-// Returns the error that is allowed for the computation in f32 or f64. It is some units in the last place of the
-// result, multiplied by how much the exponential magnifies the rounding of its argument. Near the smallest numbers a
-// fixed error is allowed.
+// Returns the error that is allowed for the computation in f32 or f64. Functions without an exponential may be wrong by
+// one unit in the last place. For the others, the allowed number of units grows with the exponential's argument,
+// because its rounding error grows with it. They may also have a small fixed error, for results near 0.
 static long double tolerance_of(enum vg_element_type type, enum vg_activation_kind kind, long double x,
 				long double want)
 {
@@ -214,7 +214,8 @@ TEST(softmax_handles_extreme_values)
 	struct subject s = open_subject();
 
 	for (int type = 0; type < TYPES; type++)
-		// if `apart` is 0, the channels are adjacent in memory, else the positions
+		// If `apart` is 0, the channels of one position are adjacent in memory. If it is 1, the positions of
+		// one channel are adjacent.
 		for (int apart = 0; apart < 2; apart++) {
 			struct tensor input = make_tensor(&s, all_types[type], 28),
 				      output = make_tensor(&s, input.type, 28);

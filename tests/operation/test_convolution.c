@@ -206,7 +206,7 @@ TEST(convolutions_are_correct)
 	close_subject(&s);
 }
 
-// Makes the output so large that also those types use large tiles that have them.
+// Only these three types have kernels with large tiles. The output is so large that these kernels are used.
 TEST(large_tiles)
 {
 	static const enum vg_element_type types[] = {VG_F32, VG_F16, VG_BF16};

@@ -187,7 +187,7 @@ TEST(batches)
 	close_subject(&s);
 }
 
-// Makes the product so large that also those types use large tiles that have them.
+// Only these three types have kernels with large tiles. The product is so large that these kernels are used.
 TEST(large_tiles)
 {
 	static const enum vg_element_type types[] = {VG_F32, VG_F16, VG_BF16};

@@ -36,7 +36,8 @@ static struct vg_activation good_activation(void)
 				      .width = 5};
 }
 
-// Checks that a description is accepted as it is, and is refused after `change`, without a plan.
+// Checks that a valid description of the operation is accepted, and is refused after the statement `change`. The
+// refused call must not return a plan.
 #define REFUSES(operation, part, change)                                                         \
 	do {                                                                                     \
 		struct operation_plan *plan_ = NULL;                                             \

@@ -131,7 +131,8 @@ allocate_more() {
 	wait_until test -e /check/root/second && wait_until test -e /check/user/second
 }
 
-# Prints which other packages apt would install with these. Two lists of files then differ only by these packages.
+# Prints the packages that apt would install as dependencies of Virgate's. The test installs them before it lists the
+# files. So the list after the purge differs only by files of Virgate's packages.
 find_dependencies() {
 	# shellcheck disable=SC2046
 	apt-get -s install $(package_files "$old" "${own[@]}") | sed -n 's/^Inst \([^ ]*\) .*/\1/p' |
@@ -180,8 +181,8 @@ no_files_left() {
 	! diff /check/before /check/after
 }
 
-# The plugin for Slurm is built for one version of Slurm. It must work with this release's version, or apt must refuse
-# it by name.
+# The plugin for Slurm is built for one version of Slurm. If this distribution has that version, the plugin must work.
+# Otherwise apt must refuse to install it, with a message that names the unmet dependency.
 check_slurm() {
 	local file=/check/virgate-slurm_${new}_amd64.deb low high here
 	[[ -e $file ]] || {

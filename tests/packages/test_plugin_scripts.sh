@@ -89,7 +89,9 @@ run_script() { # SCRIPT ARGUMENTS: runs the script; ARGUMENTS is one word that i
 	sh "$1" $2
 }
 
-test_upgrade() { # NAME SCRIPT FIRST UPGRADE: FIRST and UPGRADE are arguments of the script
+# test_upgrade NAME SCRIPT FIRST UPGRADE: checks that SCRIPT sends SIGHUP to the plugin only in an upgrade that replaced
+# its program. FIRST are the script's arguments for a first installation, UPGRADE those for an upgrade.
+test_upgrade() {
 	install_program "$node"
 	check "$1: the plugin starts" start_plugin
 	run_script "$2" "$4"
@@ -101,7 +103,9 @@ test_upgrade() { # NAME SCRIPT FIRST UPGRADE: FIRST and UPGRADE are arguments of
 	check "$1: an upgrade sends SIGHUP" ended_by HUP
 }
 
-test_removal() { # NAME SCRIPT UPGRADE REMOVE: UPGRADE and REMOVE are arguments of the script
+# test_removal NAME SCRIPT UPGRADE REMOVE: checks that SCRIPT ends the plugin in a removal, but not in an upgrade.
+# UPGRADE and REMOVE are the script's arguments in these two cases.
+test_removal() {
 	install_program "$node"
 	check "$1: the plugin starts" start_plugin
 	rm "$node"

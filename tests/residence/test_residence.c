@@ -48,7 +48,7 @@ TEST(idle_time_orders_out_although_all_fit)
 	vgpus[0].active_ns = 10 * SECOND;
 	CHECK_INT(residence_decide(vgpus, 2, capacity, 39 * SECOND), 40 * SECOND);
 	CHECK(!vgpus[0].out && !vgpus[1].out);
-	vgpus[0].busy_until_ns = 42 * SECOND; // the vGPU could not leave before, so it counts as busy until then
+	vgpus[0].busy_until_ns = 42 * SECOND; // a move to the host failed, so none is tried before 42 s
 	CHECK_INT(residence_decide(vgpus, 2, capacity, 41 * SECOND), 42 * SECOND);
 	CHECK(!vgpus[0].out);
 	CHECK_INT(residence_decide(vgpus, 2, capacity, 42 * SECOND), UINT64_MAX);
@@ -92,7 +92,7 @@ TEST(idle_vgpu_leaves_at_once_busy_one_after_quantum)
 	vgpus[0].switch_ns = 200 * MS;
 	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + 500 * MS);
 	vgpus[0].switch_ns = 1600 * MS;
-	// The next decision is due after half of the duration of the first vGPU's last move, 1.6 s.
+	// The first vGPU's last move took 1.6 s. The vGPU counts as idle after half of that time.
 	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + 800 * MS);
 	vgpus[0].switch_ns = 3 * SECOND;
 	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + SECOND);
@@ -141,7 +141,7 @@ TEST(returning_vgpu_is_ordered_out_if_other_stays)
 	struct residence_vgpu vgpus[] = {make_vgpu(60 * GIB, RESIDENCE_IN), make_vgpu(60 * GIB, RESIDENCE_COMING),
 					 make_vgpu(15 * GIB, RESIDENCE_COMING)};
 
-	vgpus[0].busy_until_ns = 50 * SECOND; // the first vGPU could not leave before, so it stays until then
+	vgpus[0].busy_until_ns = 50 * SECOND; // its move to the host failed, so none is tried before 50 s
 	residence_decide(vgpus, 3, capacity, 49 * SECOND);
 	CHECK(!vgpus[0].out && vgpus[1].out && !vgpus[2].out);
 	vgpus[1].state = RESIDENCE_LEAVING;
@@ -171,7 +171,7 @@ TEST(returning_vgpu_is_ordered_out_if_other_is_overdue)
 	vgpus[1].state = RESIDENCE_OUT;
 	residence_decide(vgpus, 2, capacity, 22 * SECOND);
 	CHECK(vgpus[0].out && vgpus[1].out);
-	vgpus[0].state = RESIDENCE_OUT; // the overdue vGPU has left after all
+	vgpus[0].state = RESIDENCE_OUT; // the first vGPU has left the device, later than expected
 	residence_decide(vgpus, 2, capacity, 23 * SECOND);
 	CHECK(vgpus[0].out && !vgpus[1].out);
 }
@@ -202,7 +202,7 @@ TEST(only_needed_vgpus_leave_and_latency_class_last)
 	vgpus[0].is_latency = true;
 	residence_decide(vgpus, 4, capacity, now);
 	CHECK(!vgpus[0].out && vgpus[1].out && !vgpus[2].out && vgpus[3].out);
-	vgpus[0].active_ns = now - 2 * SECOND; // this vGPU is idle, and idle vGPUs of any class leave before busy ones
+	vgpus[0].active_ns = now - 2 * SECOND; // idle now: it leaves before busy vGPUs, despite its latency class
 	residence_decide(vgpus, 4, capacity, now);
 	CHECK(vgpus[0].out && !vgpus[1].out && !vgpus[2].out);
 }
@@ -420,8 +420,8 @@ TEST(occasional_servers_all_get_the_device)
 	}
 }
 
-// Lets the policy decide on random facts. Its orders must never need more room than the device has. No vGPU may be
-// ordered in before its room is being released, and no suspended vGPU may be ordered in.
+// Lets the policy decide for six vGPUs with random sizes, states and times. Its orders must never need more room than
+// the device has. No vGPU may be ordered in before its room is being released, and no suspended vGPU may be ordered in.
 TEST(random_facts_never_overcommit_the_device)
 {
 	srand(2);

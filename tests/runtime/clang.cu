@@ -1,5 +1,6 @@
 // Tests the declarations of the runtime's headers with clang, in a program with code for host and device. virgate-clang
-// compiles it with -DTIMES=2, once for each default stream.
+// compiles it twice: for the legacy default stream, and for the per-thread default stream. The former build has
+// -DTIMES=2: the kernel and the host multiply their results by TIMES.
 #include <assert.h>
 #include <cuda_runtime.h>
 #include <math.h>

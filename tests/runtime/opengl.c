@@ -14,7 +14,8 @@ cudaError_t cudaGraphicsGLRegisterImage(cudaGraphicsResource_t *resource, unsign
 cudaError_t cudaGLSetGLDevice(int device);
 cudaError_t cudaGLRegisterBufferObject(unsigned buffer);
 
-// The first call fails to initialize the device. With NVIDIA's runtime, the process cannot use the device after that.
+// The first call fails, because the thread has no OpenGL context. With NVIDIA's runtime, the process cannot use the
+// device after that failure. So these calls run in a child.
 CHILD(unused)
 {
 	GIVES_LAST(cudaGLSetGLDevice(0), cudaErrorDevicesUnavailable);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # run-gpu.sh BUILD_OR_BUNDLE: runs the programs runtime_* on this machine's GPU with NVIDIA's libcudart.so.13 and with
-# ours, and with ours on the simulated GPU. A test passes if all libraries that do not skip it pass it. NVIDIA's library
-# is in $NVIDIAS or /usr/local/cuda/lib64; without it only ours is run.
+# ours, and with ours on the simulated GPU. A test passes if all three runs reach it, none fails it, and at least one
+# passes it. NVIDIA's library is in $NVIDIAS or /usr/local/cuda/lib64; without it only ours is run.
 set -u
 root=$(cd "$1" && pwd) || exit 2
 if [ -d "$root/libexec/virgate" ]; then

@@ -72,8 +72,8 @@ def build(programs, options):
 
 
 class Places:
-    """Finds the directories of a build or of a bundle, and makes an environment in which programs use a daemon of its
-    own."""
+    """Finds the directories of a build or of a bundle. Makes environment variables with which programs use a daemon
+    that only this script uses."""
 
     def __init__(self, root, cuda, gpu, parallel):
         self.gpu = gpu
@@ -128,7 +128,7 @@ class Places:
         return next(vgpu['turns']['turns'] for vgpu in listed['vgpus'] if vgpu['name'] == 'rival')
 
     def finish(self):
-        for child in self.children: # the rival; others only after an interrupt
+        for child in self.children: # after an interrupt, programs may run, not only the rival
             os.killpg(child.pid, signal.SIGKILL)
         self.call('shutdown')
         shutil.rmtree(self.directory)

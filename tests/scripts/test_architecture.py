@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""test_architecture.py ROOT: checks that everything that docs/architecture.md names exists. Each file must exist. Each
-function must be defined in the file of its step, or in the file that the sentence names for it. Also makes mistakes in
-copies of the page, which these checks must find."""
+"""test_architecture.py ROOT: checks that all files and functions that docs/architecture.md names exist. A function in a
+step (a line of a diagram) must be defined in the file of that step. A function in a sentence must be defined in the
+file that the sentence names. Also makes mistakes in copies of the page, which these checks must find."""
 
 import os
 import re
@@ -45,8 +45,9 @@ def defines(text, name):
 
 
 def find_functions(page):
-    """Returns (file, function) for each step of the page, and for each function that a sentence names together with a
-    file. A step that names no file has the file of the step above it. The file is None if no step above has one."""
+    """Returns a list of pairs (file, function): one for each step of the page's diagrams, and one for each function
+    that a sentence names with its file. A step without a file has the file of the step above it. The file is None if
+    no step above it in the diagram has one."""
     found, path, in_diagram = [], None, False
     for line in page.splitlines():
         if line.startswith("```"):

@@ -12,7 +12,9 @@ fail() {
 	failed=$((failed + 1))
 }
 
-find_missing_files() { # DIRECTORY: prints the files that its README names and that do not exist; NAME is any name
+# find_missing_files DIRECTORY: prints the files that its README names and that do not exist. In a README, NAME in the
+# name of a file stands for any text.
+find_missing_files() {
 	# shellcheck disable=SC2016
 	grep -o '`[^` ]*\.\(c\|h\|S\|cu\|def\|inc\|py\|sh\|txt\|md\)`' "$1/README.md" |
 		tr -d '`' | sed 's/NAME/*/' | sort -u |
