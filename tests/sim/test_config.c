@@ -175,7 +175,9 @@ __attribute__((constructor)) static void run_one_context(int argc, char **argv)
 	_exit(result ? 100 : (int)cuDevicePrimaryCtxRetain(&context, 0));
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // sanitizers need most of the addresses themselves
+// These tests leave the process too few addresses. They are not built with a sanitizer, which needs most of the
+// addresses itself.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 static int init_with_few_addresses(void)
 {
 	const struct rlimit few = {(rlim_t)4 << 30, (rlim_t)4 << 30};
@@ -244,7 +246,7 @@ TEST(visible_devices)
 	char output[512];
 	CHECK_INT(run_check("devices=4,memory=64M", "2,0", count_devices, output, sizeof output), 2);
 	CHECK_INT(run_check("devices=4,memory=64M", "1,9,2", count_devices, output, sizeof output),
-		  1); // an invalid item ends the list
+		  1); // the driver ignores what follows an invalid item (9) of CUDA_VISIBLE_DEVICES
 	CHECK_INT(run_check("devices=4,memory=64M", "", init, output, sizeof output), CUDA_ERROR_NO_DEVICE);
 	CHECK_INT(run_check("devices=4,memory=64M", "-1", init, output, sizeof output), CUDA_ERROR_NO_DEVICE);
 	CHECK_INT(run_check("devices=4,memory=64M", NULL, check_uuid, output, sizeof output), 0);

@@ -1,5 +1,5 @@
-// Compares a page of docs/ with the driver functions that the simulated driver does not implement. With `--print`,
-// writes the page instead.
+// Compares docs/simulator-coverage.md, which lists the driver functions that the simulated driver lacks, with the
+// driver. With `--print`, writes that page to standard output instead.
 #include "test.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,8 @@
 
 static char table[65536];
 
-// The reasons why the functions of a family are not implemented.
+// For each family (a column of src/abi/entries.def that groups driver functions): why some of its functions are not
+// implemented.
 static const struct {
 	const char *family, *reason;
 } reasons[] = {

@@ -115,8 +115,8 @@ static void export_and_free(void)
 	}
 }
 
-// Passes memory from one `struct region` to another. Both belong to this process, but the region treats them as two
-// processes.
+// Allocates memory as one process of the simulated node, and takes references to it as another one. Both are this
+// process, which joins the node twice.
 static void pass_memory(void)
 {
 	struct region *first = join(), *second = join();
@@ -180,8 +180,9 @@ static void reap(void)
 static const struct {
 	const char *name;
 	void (*work)(void);
-	int least;   // least number of steps
-	bool reaped; // whether another test also kills the process that reaps this one
+	int least; // least number of steps
+	// whether the test a_reaper_may_be_killed_at_any_step does this work, too
+	bool reaped;
 } works[] = {{"alloc_and_free", alloc_and_free, 40, true}, {"alloc_and_close", alloc_and_close, 20},
 	     {"exceed_memory", exceed_memory, 60},	   {"export_and_free", export_and_free, 40, true},
 	     {"pass_memory", pass_memory, 40, true},	   {"use_observers_memory", use_observers_memory, 10},
@@ -202,8 +203,9 @@ TEST(memory_of_a_process_killed_at_any_step_is_freed)
 	}
 }
 
-// Forks are slow with the address sanitizer. So the reaper is killed only at every fourth step there, from another step
-// on for each step of the first process. Memory errors do not depend on the combination of the two steps.
+// With the address sanitizer, forks are slow, so the reaper is killed only at every fourth step. The first of these
+// steps changes with the step at which the other process was killed. Memory errors do not depend on the combination of
+// both.
 #ifdef __SANITIZE_ADDRESS__
 enum { STRIDE = 4 };
 #else

@@ -45,15 +45,16 @@ static void start_node(void)
 		return;
 	make_node("memory=64M,slice=1ms,switch=20us");
 	observer = join();
-	// allocate the space for channels now, so that later no process needs the region's lock for that
+	// A channel is a queue of work in the region. Claiming one for the first time reserves its space on the file
+	// system, which needs the region's lock. Do that now, so that the tests' processes need no lock for it.
 	for (int i = 0; i < 4; i++)
 		CHECK_INT(region_time_claim(observer, 0, 1, &channels[i]), 0);
 	for (int i = 0; i < 4; i++)
 		region_time_release(observer, 0, channels[i]);
 }
 
-// Joins the region. A test kills or stops this process at a certain step, and counts the steps. Those of joining and of
-// leave_quietly() do not count, so that it happens between the two.
+// Joins the region without counting steps. leave_quietly() leaves it in the same way. So the step at which a test kills
+// or stops this process is always between these two calls.
 static struct region *join_quietly(void)
 {
 	int steps = steps_left;
@@ -222,7 +223,8 @@ TEST(work_is_served_while_no_process_reads_the_state)
 	region_time_release(observer, 0, channel);
 }
 
-// Sleeps for 100 s unless another process wakes it. Returns at once if the device has changed since `moment`.
+// Sleeps until work ends whose end could not be predicted, or for 100 s. `moment` is the result of region_time_query().
+// Returns at once if such work has ended since that query.
 static void sleep_long(struct region_moment moment)
 {
 	moment.wake_ns = region_time_now(observer) + 100000 * (uint64_t)MS;
@@ -247,7 +249,8 @@ static void check_woken_by(void (*act)(uint32_t channel, uint64_t sequence))
 	moment = region_time_query(observer, 0, channel, sequence, TIME_ENDS);
 	alarm(TEST_CHILD_SECONDS);
 	pthread_create(&thread, NULL, sleep_in_thread, &moment);
-	act(channel, sequence); // the other thread may already sleep at this time, or begin to sleep later
+	// End the work. sleep_in_thread() may already sleep, or begin to sleep only after this call.
+	act(channel, sequence);
 	pthread_join(thread, NULL);
 	sleep_long(moment);
 	alarm(0);

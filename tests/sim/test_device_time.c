@@ -48,8 +48,8 @@ static uint64_t append_open(unsigned channel, uint64_t ready_ns)
 	return sequence;
 }
 
-// Advances the device's time to `until`. As the shared region does, writes into the channels which work has ended,
-// before the device makes the next change.
+// Advances the device's time to `until`. After each step, stores in the channels (queues of work) how much of their
+// work has ended. The shared region also does that before the next step.
 static void run_until(uint64_t until)
 {
 	bool reached;
@@ -137,7 +137,8 @@ TEST(three_contexts_take_turns_in_order)
 	for (unsigned channel = 0; channel < 3; channel++)
 		append(channel, TIME_SMS, SMS, 5000 * US, 1 + channel);
 	run_until(30 * MS);
-	// This work of 5 ms takes two full slices of 2150 us, and 700 us of a third one.
+	// Each context has 5 ms of work: two full slices of 2150 us, and 700 us of a third slice. The first context's
+	// third slice begins after six slices of all contexts, each followed by a context switch of 115 us.
 	CHECK_US(get_end(0, 0), 6 * (2150 + 115) + 700);
 	CHECK_US(get_end(1, 0), 6 * (2150 + 115) + 700 + 115 + 700);
 	CHECK_US(get_end(2, 0), 6 * (2150 + 115) + 3 * 700 + 2 * 115);

@@ -69,8 +69,8 @@ static char read_state(pid_t pid)
 	return state;
 }
 
-// Kills a contained process, and reaps it as its subreaper. Until it is reaped, its threads may still have its
-// resources.
+// Kills a contained process, and waits for it with waitpid(). This process can do that, because it is the subreaper.
+// Before waitpid() returns, threads of the killed process may still use its resources.
 static void end_contained(pid_t pid)
 {
 	kill(pid, SIGKILL);
@@ -218,8 +218,8 @@ TEST(processes_of_other_namespaces_are_not_reaped)
 	region_close(region);
 }
 
-// Lets a forked child end. It stands in for a restored process that ends before its device memory is restored: neither
-// may free memory of the original process.
+// Checks that a forked child which ends frees no memory of its parent. A restored process must not free memory of the
+// original process either, if it ends before its own memory is restored. The child stands for such a process.
 TEST(a_forked_child_frees_nothing_of_its_parent)
 {
 	uint64_t id;

@@ -106,7 +106,7 @@ static bool is_near(double got, double want)
 	return false;
 }
 
-// Runs a part in its own process, because each has another simulated node or another environment.
+// Runs a part of a test in a child, because each part uses another simulated node or another environment.
 static pid_t start(void (*part)(void))
 {
 	fflush(NULL);
@@ -145,7 +145,7 @@ static void keep_loaded(void)
 	CU(cuStreamSynchronize(stream));
 }
 
-// Runs 500 kernels of `blocks` blocks beside a process whose kernels have `others`. They must take about `want_ms`.
+// Checks that 500 kernels of `blocks` blocks take about `want_ms` beside a process with kernels of `others` blocks.
 static void measure_beside(unsigned blocks, unsigned others, double want_ms)
 {
 	load_blocks = others;
@@ -479,7 +479,7 @@ static void measure_small_graph(void)
 }
 static void measure_large_graph(void)
 {
-	measure_graph(700, false); // more kernels than a graph may have pieces of work on the device
+	measure_graph(700, false); // a graph of so many kernels is a single piece of work for the device
 }
 
 TEST(graphs_take_the_time_of_their_kernels)
@@ -509,7 +509,7 @@ static void measure_conditional_graph(void)
 		CU(cuGraphAddKernelNode_v2(&inside, params.conditional.phGraph_out[0], NULL, 0,
 					   &(CUDA_KERNEL_NODE_PARAMS_v2){full, 4, 1, 1, 32, 1, 1}));
 	CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
-	// The device may have to wait for the host before the body, so the shortest of several runs counts.
+	// The conditional node's body may have to wait for the host, so only the shortest of several runs counts.
 	double least = 1e9;
 	for (int run = 0; run < 10 && least > 50 * 0.2 * 1.03; run++) {
 		hold_stream(stream);
@@ -552,7 +552,7 @@ static void use_many_streams(void)
 	GIVES(cuLaunchKernel(full, 1, 1, 1, 1, 1, 1, 0, streams[STREAMS], NULL, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 	atomic_store(&opened, 1);
 	CU(cuCtxSynchronize());
-	launch(streams[STREAMS], 1); // the channels of the other streams are free again, so this launch succeeds
+	launch(streams[STREAMS], 1); // the other streams have no work any more, so their channels (queues) are free
 	CU(cuCtxSynchronize());
 }
 

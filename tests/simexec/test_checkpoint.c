@@ -145,11 +145,11 @@ static void move_to_other_device(pid_t child)
 	size_t before = get_used();
 	restore.gpuPairsCount = 1;
 	CHECK_INT(cuCheckpointProcessRestore(child, &restore),
-		  CUDA_ERROR_INVALID_VALUE); // the restore is refused, because the pairs must contain every device
+		  CUDA_ERROR_INVALID_VALUE); // gpuPairs must have a pair (old and new device) for each device
 	restore.gpuPairsCount = 2;
 	CU(cuCheckpointProcessRestore(child, &restore));
 	CU(cuCheckpointProcessUnlock(child, NULL));
-	// the process uses the same amount of memory on the other device as before, so nothing changed on this device
+	// the process's memory is now on the other device, so the restore used no memory of this device
 	CHECK_INT(get_used(), before);
 	wait_for_rounds(3);
 }

@@ -112,8 +112,8 @@ TEST(calls_on_a_lost_device_fail)
 	run_with_fault("slow=1us;lost@cuLaunchKernel:2", lose_device);
 }
 
-// Returns whether a function works after the devices are lost. It does if it, or all of its family, does not use a
-// device.
+// Returns whether a driver function works after the devices are lost. It does if it uses no device. The list has such
+// functions, and families (groups in src/abi/entries.def) of such functions.
 static bool works_without_device(const char *entry, const char *family)
 {
 	static const char *const names[] = {"init",

@@ -128,7 +128,7 @@ TEST(fewer_multiprocessors_take_longer)
 		CU(cuEventCreate(&from, 0));
 		CU(cuEventCreate(&to, 0));
 		CU(cuEventRecord(from, stream));
-		// the grid takes 1 wave on all multiprocessors, and 9 on some
+		// the grid takes 1 wave in stream `all` (132 multiprocessors), and 9 waves in stream `few` (16)
 		CU(cuLaunchKernel(work, 264, 1, 1, 1024, 1, 1, 0, stream, NULL, NULL));
 		CU(cuEventRecord(to, stream));
 		CU(cuEventSynchronize(to));

@@ -234,7 +234,7 @@ def bad_input(c):
         done = c.srun(*words, "/bin/true", check=False, user=USER)
         check(done.returncode and sentence in done.stderr, words, done)
         c.wait_until_clean()
-    c.wait_for_nodes()  # no node may be drained by this either
+    c.wait_for_nodes()  # a refused request must not make Slurm drain the node
 
 
 @test
@@ -251,7 +251,7 @@ def forged_options(c):
         c.environment, VIRGATE_LEDGER="/tmp/x", VIRGATE_SOCKET="/tmp/x", VIRGATE_VGPU="x", CUDA_VISIBLE_DEVICES="7"))
     check("of 1024.0 MiB used" in done.stderr, done)
     c.wait_until_clean()
-    c.wait_for_nodes()  # no node may be drained by this either
+    c.wait_for_nodes()  # wrong variables must not make Slurm drain the node
 
 
 @test
@@ -379,8 +379,9 @@ def vgpu_whose_epilog_found_no_daemon(c):
     slurm.wait_until("the job is over", lambda: not c.call(["squeue", "-h"]).stdout.strip(), look=c.log)
     node.start_daemon()
     check(node.vgpus() == [f"slurm-{job}"], node.vgpus())
+    # The vGPU of the ended job still exists, and its memory is needed for one of these two jobs.
     jobs = [c.sbatch("sleep 1; echo started", "-wnode1", "--gres=shard:8", "--vgpu-memory=7G", user=USER)
-            for _ in range(2)]  # one of these jobs needs the room of the vGPU that the ended job left
+            for _ in range(2)]
     for job in jobs:
         check(c.wait_for_end(job) == "COMPLETED", c.output(job), c.log())
     c.wait_until_clean()

@@ -121,7 +121,8 @@ TEST(pages_stay_mapped_until_work_ends)
 	static const struct space_budget budget = {
 		.user = &charged, .charge = charge, .refund = refund, .fence = fence};
 
-	free_under_work(NULL); // without a budget, the space waits for the whole context
+	// Without a budget (the functions of the space's owner), the space waits for all work in the context.
+	free_under_work(NULL);
 	close_it();
 	free_under_work(&budget);
 	CHECK(fences >= 4);

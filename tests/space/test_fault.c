@@ -264,8 +264,8 @@ TEST(closing)
 		snprintf(fault, sizeof fault, "%s:1=CUDA_ERROR_OPERATING_SYSTEM", entries[i]);
 		in_child(close_it, "VIRGATE_SIM_FAULT", fault);
 		snprintf(fault, sizeof fault, "%s:1+=CUDA_ERROR_OPERATING_SYSTEM", entries[i]);
-		// these calls are made to fail every time only for i < 2: otherwise the device would never get the
-		// memory back
+		// Let every call fail only for the first two entries. The other two free and unmap memory: if they
+		// always failed, the memory would stay allocated.
 		if (i < 2)
 			in_child(close_it, "VIRGATE_SIM_FAULT", fault);
 	}

@@ -94,7 +94,8 @@ TEST(sizes_and_alignments)
 		OK(vg_memory_space_allocate(space, 200 * KIB, alignment, &address));
 		CHECK_INT(address % alignment, 0);
 		check_figures(space);
-		if (alignment >= MIB) // with this alignment each block takes pages of its own, so free the block
+		// Blocks with an alignment of a page (2 MiB) or more take pages of their own, so do not keep this one.
+		if (alignment >= MIB)
 			OK(vg_memory_space_free(space, address));
 	}
 	vg_memory_space_destroy(space);
@@ -122,7 +123,8 @@ TEST(too_large_requests_are_refused)
 	OK(vg_memory_space_allocate(space, 4 * MIB, 0, &more));
 	CHECK_INT(info_of(space).held, 8 * MIB);
 	check_bytes(space, more, 4 * MIB, 0);
-	// If the space cannot add a page, it places a block in a free cell that is larger than necessary.
+	// A page is divided into cells of one size. If the space cannot add a page with small cells, it puts a small
+	// block into a free larger cell.
 	OK(vg_memory_space_free(space, address[1]));
 	vg_address large = allocate(space, 128 * KIB);
 	vg_address small = allocate(space, 1);

@@ -143,7 +143,8 @@ TEST(pages_emptied_by_compaction_are_zeroed)
 	vg_movable_block_destroy(block[3]);
 	OK(vg_memory_space_compact(space, NULL, &result));
 	CHECK_INT(result.bytes_returned, PAGE);
-	// `full` is the index of the page into which compaction has moved the block of the other page
+	// Each of the two pages had one block. Compaction has moved one of these blocks, so one page is full now and
+	// the other one is empty. `full` is the index of the full page.
 	int full = count_bytes(&spies[0], SECRET) == PAGE ? 0 : 1;
 	CHECK_INT(count_bytes(&spies[full], SECRET), PAGE);
 	CHECK_INT(count_bytes(&spies[!full], 0), PAGE);

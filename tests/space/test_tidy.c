@@ -43,7 +43,8 @@ TEST(pools_keep_empty_pages_up_to_their_size)
 	vg_memory_space_destroy(space);
 }
 
-// Checks that the limit of a pool applies to the plain and the movable blocks of one size together.
+// The pool size is the number of free bytes that a pool keeps. Checks that it applies to the free pages of plain and of
+// movable blocks together.
 TEST(a_pool_size_covers_plain_and_movable_blocks)
 {
 	struct vg_memory_space *space = open_space(256 * MIB);
@@ -111,7 +112,7 @@ TEST(fragmentation)
 	for (int i = 3; i < 8; i += 2) // defragmentation must not have moved the allocated blocks
 		check_bytes(space, address[i], MIB, 0);
 	CHECK(info_of(space).padding_waste == 0);
-	allocate(space, MIB / 2 + 1); // the block takes 17 cells of 32 KiB
+	allocate(space, MIB / 2 + 1); // takes 17 cells (parts of a page) of 32 KiB, of which the last has one used byte
 	CHECK_INT(info_of(space).padding, 32 * KIB - 1);
 	vg_memory_space_destroy(space);
 }
@@ -146,8 +147,7 @@ static struct vg_memory_space *open_automatic(double threshold, int manual)
 		.limit = 256 * MIB, .defragmentation_threshold = threshold, .manual_defragmentation = manual});
 }
 
-// Leaves four half-empty pages and four empty ones. Then makes `calls` pairs of calls, which use one of the other
-// pages.
+// Makes four half-empty pages and four empty ones. Then allocates and frees a block of 1 byte `calls` times.
 static void wear(struct vg_memory_space *space, int calls)
 {
 	vg_address address[16];

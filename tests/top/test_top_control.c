@@ -143,7 +143,7 @@ TEST(a_share_is_typed)
 	CHECK_INT(request.share, 45);
 	CHECK_INT(type("snone\n"), CONTROL_REQUEST);
 	CHECK_INT(request.share, VG_SHARE_NONE);
-	CHECK_INT(type("+"), CONTROL_REQUEST); // without a share, the new one counts from 0
+	CHECK_INT(type("+"), CONTROL_REQUEST); // adds 5 to the share; a vGPU without a share gets 5
 	CHECK_INT(request.share, 5);
 	static const char *const wrong[] = {"s101\n", "s-5\n", "s5x\n", "s4.5\n"};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

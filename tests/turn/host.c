@@ -99,7 +99,8 @@ static void look_at_gate(struct model *model, struct process *process)
 		leave_gate(model, process);
 		return;
 	}
-	// A spinning thread looks again when the word changes: see host_wake().
+	// Until `awake_ns`, the thread spins. If the word changes before that time, host_wake() lets the thread read it
+	// at once, without the time that a sleeping thread takes to wake up.
 	process->awake_ns = action.step == TURN_STEP_SPIN ? model->now + action.ns : 0;
 	schedule(model, process, model->now + (action.ns ? action.ns : 10 * US), EVENT_LOOK);
 }

@@ -170,7 +170,8 @@ void model_stop_arbiter(struct model *model)
 	model->arbiter = NULL;
 }
 
-// Rings the bell of the arbiter, which wakes up, or notices the bell at once if it runs.
+// Rings the arbiter's bell, the futex on which it sleeps. If the arbiter is making a decision, it notices the bell
+// right after it has written its orders.
 void model_ring(struct model *model)
 {
 	uint64_t due;

@@ -63,7 +63,7 @@ struct model_process {
 struct model;
 struct model *model_create(const struct model_options *options);
 void model_destroy(struct model *model);
-// Adds a vGPU and returns its number in the model, which is not its index in the policy.
+// Adds a vGPU. Returns its number in the model, which may differ from its index in the arbiter.
 unsigned int model_add_vgpu(struct model *model, unsigned int share, bool is_latency, bool is_limit);
 // Adds a job with a vGPU on each of the devices 0 to `devices` - 1. Returns the number of the first one; the others
 // follow.

@@ -9,7 +9,7 @@
 
 enum event_kind {
 	EVENT_HOST,    // a process continues its program
-	EVENT_LOOK,    // a process that waits for its turn reads the arbiter's word
+	EVENT_LOOK,    // a waiting process reads the word by which the arbiter grants turns
 	EVENT_SYNCED,  // a synchronization of a process returns
 	EVENT_REAPED,  // the daemon clears the slot of a killed process
 	EVENT_DEVICE,  // a kernel, copy or slice ends on the device
@@ -32,8 +32,10 @@ static inline bool event_before(const struct event *a, const struct event *b)
 struct kernel {
 	// remaining time; UINT64_MAX: the kernel runs until a kernel of another process ends
 	uint64_t left_ns;
-	uint64_t estimate;	     // estimated nanoseconds at the launch
-	uint64_t shape, measured_ns; // if the kernel is a sample, these go to turn_estimate_learn()
+	uint64_t estimate; // estimated nanoseconds at the launch
+	// The shape (a hash of the function and the number of blocks), and the measured duration. If `sampled`, both
+	// are passed to turn_estimate_learn() when the kernel ends.
+	uint64_t shape, measured_ns;
 	bool sampled;
 	// number of the collective operation that this kernel is part of, from 1; 0: it is part of none
 	uint64_t collective;
@@ -82,9 +84,11 @@ struct vgpu {
 };
 
 struct device {
-	int current;		   // context; -1: none
-	bool switching, contended; // `contended`: another context was ready at the last step
-	int next;		   // the next context, during a switch
+	int current; // context; -1: none
+	// `switching`: a context switch is in progress; `contended`: at the last update of the device, another context
+	// had work
+	bool switching, contended;
+	int next; // the next context, during a switch
 	uint64_t slice_end, since, idle_since, version;
 	double width;
 };

@@ -30,14 +30,16 @@ struct scene {
 	const char *name;
 	struct tenant tenants[SCENE_TENANTS];
 	enum turn_mode mode;
-	double seconds;	     // duration; 0: 10 s
-	double estimate;     // estimated durations of kernels, relative to the real ones; 0: 1
-	uint64_t wake_ns;    // how long a sleeping thread takes until it runs; 0: the model's default
-	uint64_t window_ns;  // window of launches while a latency tenant is active; 0: the default
-	uint64_t linger_ns;  // how long the device keeps a context that has no more work before it serves another one
-	bool ungated;	     // no launch waits for a turn: the device uses the driver's own time slices
-	bool sleeper;	     // another vGPU has processes that never launch anything
-	bool charges_switch; // the policy does not know the cost of a context switch
+	double seconds;	  // duration; 0: 10 s
+	double estimate;  // estimated durations of kernels, relative to the real ones; 0: 1
+	uint64_t wake_ns; // how long a sleeping thread takes until it runs; 0: the model's default
+	// how much work a vGPU may have in flight while a latency vGPU is active (`urgent_window_ns`); 0: the default
+	uint64_t window_ns;
+	uint64_t linger_ns; // how long the device keeps a context that has no more work before it serves another one
+	bool ungated;	    // no launch waits for a turn: the device uses the driver's own time slices
+	bool sleeper;	    // another vGPU has processes that never launch anything
+	// true: the arbiter takes the time of a context switch as 0, so it charges the vGPU for it
+	bool charges_switch;
 };
 
 struct result {

@@ -158,7 +158,7 @@ TEST(unreported_request_ends_after_its_estimate)
 	CHECK_INT(get_state(batch), TURN_CLOSED);
 	for (int i = 0; i < 3 && get_state(batch) == TURN_CLOSED; i++) {
 		now = orders.next_ns;
-		// turn_page_read() ends the work in the same way, when its estimated end has passed.
+		// Treat the work as ended a margin after its estimated end, as turn_page_read() does.
 		if (facts[latency].eta_ns && now >= facts[latency].eta_ns + rules.margin_ns)
 			set_idle(latency, facts[latency].eta_ns);
 		turn_decide(arbiter, facts, now, &orders);

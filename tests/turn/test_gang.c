@@ -33,7 +33,7 @@ struct figures {
 	double part[2];	 // each job's part of the sum of rates, in percent
 	double sum;	 // sum of the rates, in percent of the rate of one job alone
 	uint64_t gap_ns; // longest time in which a job ended no kernel
-	double resident; // in what part of the decisions kernels of a job ran on after its turn, in percent
+	double resident; // percentage of decisions at which kernels of a job still ran after its turn
 	uint64_t seen, late;
 };
 

@@ -51,7 +51,8 @@ TEST(held_gate_admits_a_window_until_the_end_of_the_turn)
 	CHECK(turn_admits(held, 400 * US, 0, now, 0));
 	CHECK(turn_admits(held, 400 * US, 0, now, now + 399 * US));
 	CHECK(!turn_admits(held, 400 * US, 0, now, now + 400 * US));
-	// there is room, since the estimated end of the work in flight has passed
+	// The estimated end of the work in flight has passed, so nothing counts as in flight, and the launch is
+	// admitted.
 	CHECK(turn_admits(held, 400 * US, 0, now, now - 1));
 	// Work that starts before the end of the turn belongs to it.
 	CHECK(turn_admits(wanted, 400 * US, until, until - 1, 0));
@@ -187,7 +188,8 @@ TEST(launch_is_counted_in_the_slot)
 	CHECK(!turn_count_launches(&process, 1, 500, SEC + 100));
 	CHECK(slots[0].launches == 2 && slots[0].gpu_ns == 800 && slots[0].eta_ns == SEC + 800);
 	CHECK(slots[0].turn == 3 && slots[0].began_ns == SEC && !slots[0].urgent);
-	CHECK(!turn_count_launches(&process, 1, 7, SEC + MS)); // the first two kernels had ended before this launch
+	// The first two kernels have ended by estimate, so the estimated end is this launch's time plus 7 ns.
+	CHECK(!turn_count_launches(&process, 1, 7, SEC + MS));
 	CHECK(slots[0].eta_ns == SEC + MS + 7);
 }
 
@@ -391,7 +393,8 @@ TEST(estimates_follow_measurements)
 	CHECK(turn_estimate(&estimates, b, MS, &sample) > 2000 * SEC);
 }
 
-// Makes shapes that all belong to one set of the estimates' table: one more than the set has room for.
+// A shape identifies launches of one kernel with one grid size. The table of estimates has sets of TURN_WAYS entries.
+// Makes TURN_WAYS + 1 shapes that belong to one set, so one of them must lose its entry.
 TEST(shapes_keep_separate_estimates)
 {
 	enum { SHAPES = TURN_WAYS + 1 };

@@ -52,8 +52,8 @@ struct world {
 			     (unsigned long long)world->decisions, #condition);                \
 	} while (0)
 
-// Returns whether the vGPU waits for a turn that it may get, according to its orders. The orders give only one reason
-// why the gate is closed, although there may be more.
+// Returns whether the vGPU waits at a closed gate and may get the turn. It may not if it has no weight (it gets idle
+// time only), or if its orders give another reason against it, such as its limit.
 static bool wants_turn(const struct model *model, const struct world *world, unsigned int i)
 {
 	const struct turn_gate *gate = model_gate(model, i);
@@ -288,8 +288,8 @@ TEST(invariants_hold_with_random_tenants)
 	CHECK(decisions > 160 * read_seed_count(60) && arrivals > read_seed_count(60));
 }
 
-// Checks waits of tenants that come and go. If kernels fit into turns, a wait lasts at most a round in which every vGPU
-// exceeds its turn.
+// Checks how long tenants wait while others come and go. All kernels fit into turns. So a wait lasts at most for a turn
+// of each vGPU, and after each turn for the time that the arbiter waits for work (`patience_ns`).
 TEST(waiting_is_bounded)
 {
 	for (unsigned int seed = 1; seed <= read_seed_count(20); seed++) {
@@ -305,8 +305,8 @@ TEST(waiting_is_bounded)
 		for (int step = 0; step < 40; step++) {
 			struct program program = draw_program();
 			program.kernel_ns = (5 + draw(400)) * US;
-			// Without synchronization, the program would launch more than one turn of work when it is
-			// alone.
+			// The program must synchronize. Otherwise, while it is alone, it would have more work in flight
+			// than fits into a turn.
 			program.never_waits = false;
 			unsigned int present = 0, oldest = started;
 			for (unsigned int i = started; i > 0; i--)

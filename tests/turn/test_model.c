@@ -154,9 +154,9 @@ TEST(tenant_that_pauses_gets_most_of_its_share)
 	CHECK(result.device[0] >= 27.5 && result.device[1] >= 68);
 }
 
-// With the same window on an H200, the 99th percentile of the latencies of a C program like infer was 1.6 times that of
-// the program alone, and train had 89 % of its rate. In the model, the program launches while the work of the other
-// vGPU ends.
+// This scene has the default window of launches. With it, a C program like infer had a p99 (99th percentile of the
+// latencies) on an H200 of 1.6 times that of the program alone. Train had 89 % of its rate. In the model, infer can
+// launch already while the work of train ends.
 static const struct scene infer = {"infer 20 (latency), train 80", {{INFER, 20, true}, {TRAIN, 80}}};
 // On an H200, the 99th percentile of infer's latencies was 1.25 times that of infer alone, and train had 86 % of its
 // rate.
@@ -188,8 +188,8 @@ TEST(latency_tenant_starts_at_once_while_training_continues)
 	CHECK(result.p99[0] <= 1.35 * result.solo_p99[0] && result.solo[1] >= 86.9);
 }
 
-// On an H200, the 99th percentile of infer's latencies was the same as that of infer alone, and the load had 97.5 % of
-// its rate.
+// On an H200, the 99th percentile of infer's latencies was the same as that of infer alone, and the other tenant had
+// 97.5 % of its rate.
 static const struct scene infer_mps = {
 	"mps: infer 20 (latency), train 80", {{INFER, 20, true}, {TRAIN, 80}}, .mode = TURN_MODE_MPS};
 

@@ -321,7 +321,8 @@ TEST(arbiter_waits_half_of_the_estimate_longer)
 	turn_decide(arbiter, facts, orders.next_ns, &orders);
 	CHECK(orders.next_ns == facts[0].eta_ns + rules.margin_ns && orders.poll);
 	CHECK(turn_word_is(orders.gates[1].word, TURN_SPIN));
-	// The arbiter waits for the work until its estimated end, and then for half of that time more.
+	// After the end of the turn, the arbiter waits for the work until its estimated end, and then half as long
+	// again.
 	uint64_t longest = facts[0].eta_ns + (facts[0].eta_ns - until) / 2;
 	turn_decide(arbiter, facts, longest - US, &orders);
 	CHECK_INT(orders.holder, 0);

@@ -112,7 +112,8 @@ TEST(attest_refuses_memory_of_another_kind)
 	is_not(handle, managed, "managed memory, not the device's own");
 	is_not(handle, (CUdeviceptr)(uintptr_t)host, "host memory, not the device's own");
 	is_not(handle, (CUdeviceptr)(uintptr_t)&plain,
-	       // some drivers do not know this address, and others report host memory, so only a common word is checked
+	       // Some drivers do not know the address of a local variable, and others report it as host memory. Check
+	       // only words that are in the messages of both.
 	       "the region");
 	DRIVER(cuMemFree_v2, (CUdeviceptr), plain);
 	is_not(handle, plain, "it is not mapped any more");

@@ -93,7 +93,8 @@ TEST(verify_finds_a_line_of_another_log)
 	log.lines[4] = kept;
 	put_back(&log);
 	is_whole(log.path, RECORDS);
-	// Try the head of another log. That log has the same key and the same number of records.
+	// The head is a second file, with the number of records of the log. Replace it by the head of another log,
+	// which has the same key and as many records.
 	size_t length;
 	char *head = read_file(head_of(other.path), &length);
 	write_file(head_of(log.path), head, length, 0600);

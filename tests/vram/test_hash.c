@@ -283,7 +283,7 @@ TEST(scratch_memory_is_reused_or_grows)
 	vram_scratch_release(&list, first);
 	OK(vram_scratch_acquire(&list, 1000, &first));
 	CHECK_INT(first->buffer->address, address);
-	// the list's free entry is too small, and is replaced by a larger one
+	// The list of scratch buffers has one free buffer. It is too small, so a larger one replaces it.
 	OK(vram_scratch_acquire(&list, 5 << 20, &large));
 	CHECK(large->buffer->size >= 5 << 20);
 	CHECK(list.first == NULL);

@@ -61,8 +61,8 @@ TEST(every_kind_of_region_can_be_sealed)
 	close_vram(vram);
 }
 
-// Seals equal bytes in two vGPUs. The roots of the seals must differ; otherwise they would show that the contents are
-// equal.
+// Seals equal bytes in two vGPUs. The root of a seal is a keyed hash of the contents. The two roots must differ,
+// because equal roots would show that the contents are equal.
 TEST(root_depends_on_the_vgpu)
 {
 	struct vg_vram *vram = open_sealing(), *other;

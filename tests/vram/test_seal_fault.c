@@ -6,7 +6,8 @@
 static struct vg_vram *vram;
 static struct vg_vram_handle handle;
 static struct vg_seal seal;
-static bool may_fail; // whether clean() checks that the region can be read and has its old contents
+// true: the tested call may fail, but must not change the region, which clean() checks
+static bool may_fail;
 
 static enum vg_status open_it(void)
 {

@@ -272,7 +272,7 @@ static void make_set(struct vg_seal seals[SHARDS])
 	for (unsigned i = 0; i < SHARDS; i++) {
 		seals[i] = example();
 		snprintf(seals[i].id, sizeof seals[i].id, "layer-%u", i);
-		seals[i].shard = (i + 2) % SHARDS; // the seals of a set may have any order
+		seals[i].shard = (i + 2) % SHARDS; // the seals of a model's shards (parts) may have any order
 	}
 }
 

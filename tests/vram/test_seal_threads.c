@@ -47,7 +47,7 @@ TEST(threads_verify_one_region)
 	close_vram(shared.vram);
 }
 
-// Exactly one thread can seal the region; the others get POLICY.
+// Seals the region. This succeeds in exactly one thread; in the others, it must fail with VG_POLICY.
 static void *seal_once(void *shared_)
 {
 	struct shared *shared = shared_;
@@ -119,8 +119,8 @@ TEST(writes_are_sealed_or_refused)
 	close_vram(shared.vram);
 }
 
-// Verifies while other threads unseal and write. The verification must then fail with STATE, and not quarantine the
-// region.
+// Verifies the region while other threads unseal it and write to it. If the region is not sealed, verifying must fail
+// with VG_STATE, and must not quarantine the region.
 static void *verify_until_stopped(struct shared *shared)
 {
 	while (!shared->stop) {

@@ -1,5 +1,5 @@
-// Tests the table of regions without a driver. In this test, an entry of the table can be reused for three generations
-// only.
+// Tests the table of regions without a driver. Here an entry of the table can be used for three regions only, one after
+// the other (VRAM_GENERATIONS). So the tests reach this limit soon.
 #include "test.h"
 #include "vram/vram.h"
 

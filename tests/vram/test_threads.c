@@ -185,7 +185,9 @@ TEST(threads_use_all_calls_at_once)
 
 // ---- short reads during long ones ---------------------------------------------------------------------
 
-enum { LONG = 256 << 20, SHORT = 4096, ATTEMPTS = 10, AT_LEAST = 4 /* one between two pieces of a long read */ };
+// A long read is done in eight parts or more. At least AT_LEAST short reads must succeed meanwhile, between these
+// parts.
+enum { LONG = 256 << 20, SHORT = 4096, ATTEMPTS = 10, AT_LEAST = 4 };
 
 struct pair {
 	struct vg_vram_handle handle;

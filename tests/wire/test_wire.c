@@ -108,7 +108,7 @@ TEST(invalid_messages_are_refused)
 	CHECK_INT(receive_packet(header, "text", 4), -EPROTO);
 	header = make_header(VG_WIRE_ADMIN, 4), header.version = 2;
 	CHECK_INT(receive_packet(header, "text", 4), -EPROTO);
-	// a request must be one message, so it must not announce more parts
+	// VG_WIRE_MORE says that the text continues in the next message, which only replies may do
 	header = make_header(VG_WIRE_ADMIN, 4), header.flags = VG_WIRE_MORE;
 	CHECK_INT(receive_packet(header, "text", 4), -EPROTO);
 	header = make_header(VG_WIRE_ADMIN, UINT32_MAX);
