@@ -1,5 +1,5 @@
-// A libcuda that has only the functions that Virgate requires. Each returns 700 + the length of its name. With BROKEN,
-// cuMemAlloc_v2 is missing, too.
+// A libcuda that has only the functions that Virgate requires. Each returns 700 + the length of its name. If the macro
+// BROKEN is 1, cuMemAlloc_v2 is missing, too.
 #define JOIN(a, b) a##b
 #define DEFINE_required(abi)                                 \
 	int abi(void);                                       \

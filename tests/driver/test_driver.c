@@ -57,7 +57,7 @@ static void load_broken(void)
 	setenv("VIRGATE_DRIVER", BROKEN_DRIVER, 1);
 	CHECK_INT(vg_driver_load(&driver, problem, sizeof problem), VG_DRIVER_UNSUITED);
 	CHECK_CONTAINS(problem, "has no cuMemAlloc_v2: a driver of version 570 or later is needed");
-	setenv("VIRGATE_DRIVER", OLD_DRIVER, 1); // the next call tries again
+	setenv("VIRGATE_DRIVER", OLD_DRIVER, 1); // a failed load is not final, so try another driver
 	CHECK_INT(vg_driver_load(&driver, problem, sizeof problem), 0);
 }
 

@@ -48,8 +48,8 @@ def main():
         says("matmul, unknown option", "unknown option --sise", 1, "matmul", "--sise", "64")
         says("matmul, bad size", "--size: from 1|from 1 to 32768", 1, "matmul", "--size", "0")
         says("device_query", r"memory 512.00 MiB \(536870912 bytes\)", 0, "device_query")
-        # These programs allocate blocks of 2 MiB, and so use all memory. Pools allocate 32 MiB at a time, and a
-        # mipmapped array needs 4/3 of its first level, so they use less.
+        # These kinds allocate blocks of 2 MiB, so they can use almost all memory. The kinds below leave more unused:
+        # pools allocate 32 MiB at a time, and a mipmapped array needs 4/3 of its first level.
         for route in ("alloc", "pitch", "create", "vmm", "released", "exported", "array"):
             grow(route, DEVICE - CONTEXT - 4 * MiB)
         for route in ("async", "pool", "graph"):

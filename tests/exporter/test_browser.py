@@ -132,7 +132,7 @@ def test_the_page_follows(node):
 
 def test_notes_below_the_tables_follow(node):
     with page(node) as browser:
-        # Adds notes to each answer. The exporter writes such notes if there are hundreds of vGPUs.
+        # Adds a note "7 more" to each answer. The exporter writes such notes if there are hundreds of vGPUs.
         browser.run("""
             const load = window.fetch;
             window.more = 7;
@@ -306,7 +306,7 @@ BOTH_TURNS = """[...document.querySelectorAll('#turns-table tbody tr')].filter(r
 
 @contextlib.contextmanager
 def turns(node, path="", **options):
-    """Opens the page of a node with two programs that take turns on GPU 0, and its single turns."""
+    """Opens the page of a node with two programs that take turns on GPU 0. Opens the part that shows each turn."""
     with page(node, path, prepare=contend, **options) as browser:
         requested(browser)
         browser.run(OPEN_TURNS)
@@ -361,7 +361,8 @@ def test_single_turns_with_the_token_and_a_daemon_that_ends(node):
 def test_single_turns_by_keys_on_a_phone(node):
     with turns(node, width=390, height=844) as browser:
         check_narrow(browser, 390)
-        browser.run("document.querySelector('#pause').click()")  # the chosen turn stays
+        # A paused page keeps its turns, so the chosen turn stays.
+        browser.run("document.querySelector('#pause').click()")
         browser.wait("document.querySelector('#live').innerText === 'paused'", "the pause")
         browser.run("return new Promise(resolve => setTimeout(resolve, 1500))")  # an answer may still come
         browser.run("document.querySelector('#turns-chart').focus()")
@@ -414,7 +415,8 @@ def test_turns_after_a_pause_are_not_missing(node):
             };""" + OPEN_TURNS)
         browser.wait("asked.length >= 2 && asked[0] === 0 && asked[1] === 7", "the first answers")
         browser.run("document.querySelector('#pause').click(); asked = []; loses = true;")
-        browser.run("return new Promise(resolve => setTimeout(resolve, 2500))")  # the page sees that it is paused
+        # The page must make no request while it is paused.
+        browser.run("return new Promise(resolve => setTimeout(resolve, 2500))")
         assert not browser.run("return asked")
         browser.run("document.querySelector('#pause').click()")
         browser.wait("asked.length >= 2", "answers after the pause")

@@ -32,7 +32,7 @@ TEST(the_token_is_accepted_as_bearer_and_as_password)
 		"Bearer " TOKEN,
 		"bearer " TOKEN,
 		"Basic eDowMTIzNDU2Nzg5YWJjZGVm",	      // x:TOKEN
-		"basic eDowMTIzNDU2Nzg5YWJjZGVm",	      // the scheme has no case
+		"basic eDowMTIzNDU2Nzg5YWJjZGVm",	      // the scheme may be in lower case
 		"Basic OjAxMjM0NTY3ODlhYmNkZWY=",	      // :TOKEN
 		"Basic OjAxMjM0NTY3ODlhYmNkZWY",	      // without its padding
 		"Basic YW55LW5hbWU6MDEyMzQ1Njc4OWFiY2RlZg==", // any-name:TOKEN

@@ -142,7 +142,8 @@ def test_full_disk(node):
         except OSError as error:
             assert error.errno == errno.ENOSPC, error
     before = os.path.getsize(path)
-    for _ in range(60):  # these events need more than the free part of the file's last page
+    # The file's last page has some free bytes even on a full disk. The events of these refusals need more.
+    for _ in range(60):
         assert "larger than" in node.virgate("create", "big", "--memory", "9G", "--device", "0", code=1)
     wait_for(lambda: "virgate_journal_write_errors_total 0\n" not in node.virgate("metrics"), "an error")
     assert kinds(node).count("denied") == 60  # from memory
@@ -195,8 +196,8 @@ def test_drains_and_waits(node):
 
 def test_journal_is_bounded(node):
     node.virgate("ps")
-    # How many events of a user the journal takes grows with time. So a slow machine needs more rounds until an event is
-    # left out.
+    # Each user has a budget of events, which is refilled over time. So a slow machine needs more rounds until the
+    # journal omits an event.
     for i in range(1000):
         node.virgate("create", f"v{i}", "--memory", "64M", "--device", "0")
         node.virgate("rm", f"v{i}")

@@ -272,7 +272,8 @@ def test_a_job_has_its_turns_on_all_its_gpus(node):
     places = {(one["vgpu"], one["device"]) for one in phases}
     listed = {(one["name"], one["device"]) for one in json.loads(node.virgate("ps", "--json"))["vgpus"]}
     assert places == listed and {device for name, device in places if name != "small"} == {0, 1}, (places, listed)
-    end_ns = max(one["end_ns"] for one in phases)  # the last record of one of the GPUs may not be there yet
+    # The last phase may be recorded for only one of the two GPUs so far, so it is not compared.
+    end_ns = max(one["end_ns"] for one in phases)
     first, second = spans(phases, "job.0", end_ns), spans(phases, "job.1", end_ns)
     assert first == second and sum(phase == "holds" for phase, *_ in second) >= 5, first ^ second
 
@@ -280,11 +281,11 @@ def test_a_job_has_its_turns_on_all_its_gpus(node):
 def test_other_users_see_turns_without_launches(node):
     programs = contend(node)
     where = start(node)
-    follow_turns(where, lambda found: any(one["launches"] for one in found), TOKEN)  # so there are launches to hide
+    follow_turns(where, lambda found: any(one["launches"] for one in found), TOKEN)  # wait for launches to hide
     phases = follow_turns(where, lambda found: changes(found) >= 4)
     assert all(one["launches"] is None for one in phases)
     fields = {"vgpu", "device", "phase", "turn", "begin_ns", "end_ns", "charged_ns", "launches"}
-    assert all(set(one) == fields for one in phases), phases[0]  # so there are no programs
+    assert all(set(one) == fields for one in phases), phases[0]  # no field tells the programs
     public, full = (json.loads(get(where, "/api/turns", token)[2]) for token in (None, TOKEN))
     assert public["public"] and public["phases"] and all(one["launches"] is None for one in public["phases"])
     assert not full["public"] and any(one["launches"] for one in full["phases"])
@@ -300,7 +301,7 @@ def test_all_readers_share_one_recording(node):
     answers = [json.loads(get(where, "/api/turns", token)[2]) for token in (None, TOKEN, None)]
     keys = [[(one["vgpu"], one["turn"], one["begin_ns"]) for one in answer["phases"]] for answer in answers]
     assert keys[0], answers
-    for other in keys[1:]:  # a later answer may have more
+    for other in keys[1:]:  # a later answer may have more phases
         assert other[:len(keys[0])] == keys[0] or keys[0][-1] in other
     assert len({answer["since_ns"] for answer in answers}) == 1, answers
 
@@ -308,7 +309,8 @@ def test_all_readers_share_one_recording(node):
 def test_nothing_is_recorded_while_nobody_looks(node):
     contend(node)
     where = start(node)
-    for _ in range(3):  # what a page asks for whose turns are closed
+    # Sends the requests of a page that does not show turns, and requests for turns that are refused.
+    for _ in range(3):
         for path in ("/", "/full", "/metrics", "/api/overview", "/api/history", "/api/events"):
             assert get(where, path, TOKEN)[0] == 200, path
         for path in ("/turns.js", "/api/turns?after=x"):
@@ -316,7 +318,7 @@ def test_nothing_is_recorded_while_nobody_looks(node):
         assert get(where, "/api/turns", Host="evil.example")[0] == 403
         assert get(where, "/api/turns", "a-wrong-token-0123456789")[0] == 401
         wait_for(lambda: moved_on(node), "turns")
-    # The number of the newest record of the daemon, which numbers all that it has ever recorded.
+    # The daemon numbers all records that it has ever made. The number 0 means that it has recorded nothing.
     assert ask_daemon(node, {"op": "trace"})["next"] == 0
     follow_turns(where, lambda found: changes(found) >= 4)
     assert ask_daemon(node, {"op": "trace"})["next"] > 0

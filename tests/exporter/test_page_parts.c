@@ -119,7 +119,8 @@ TEST(a_series_that_cannot_be_completed_is_not_asked_for_again)
 	CHECK(!samples_find_partial(&samples));
 	check_samples(&samples, "train", 801);
 	clear_list();
-	// A list that ends before the first kept sample would leave a gap between them, so it is not used.
+	// This list ends at sample 500, and the first kept sample is 801. The list is not used, since the samples
+	// between them would be missing.
 	samples.series[0]->is_whole = false;
 	add_to_list("train", 0, 1, 500);
 	samples_complete(samples_find_partial(&samples), &list);

@@ -214,7 +214,8 @@ def test_counts_agree_with_the_program(node):
     program = begin(node, "free")
     trace = start_trace(node, 60)
     wait_for(lambda: drafts(node), "the recording")
-    time.sleep(3)  # launches are counted in batches, which matter less in a longer recording
+    # The counter of launches can be up to one batch of launches late. That matters less in a longer recording.
+    time.sleep(3)
     trace.send_signal(signal.SIGINT)
     said, _ = trace.communicate(timeout=PATIENCE_S)
     assert "1 vGPU, 1 program, 0 turns" in said, said
@@ -241,7 +242,8 @@ def test_suspensions_and_refusals_appear(node):
     subprocess.run([f"{node.build}/cli/virgate", "run", "--vgpu", "tight", f"{node.build}/examples/grow"],
                    env=node.environment, capture_output=True, timeout=PATIENCE_S, check=False)
     wait_for(lambda: "refused" in node.virgate("events", "tight"), "the refusal")
-    time.sleep(1)  # a trace looks at the memory in the host every 50 ms, and later on a busy machine
+    # A trace reads how much memory is in the host every 50 ms, or less often on a busy machine. So wait longer.
+    time.sleep(1)
     node.virgate("resume", "moves")
     trace.send_signal(signal.SIGTERM)
     said, _ = trace.communicate(timeout=PATIENCE_S)
@@ -357,7 +359,7 @@ def test_other_users_see_what_ps_shows(node):
     text = json.dumps(trace.events)
     assert "trace_load" not in text and "copied" not in text
     names = [name for event in trace.events for name in (event.get("name"), event.get("args", {}).get("name"))]
-    # only names are searched, since other numbers may have the same digits
+    # Search only the names for the pid, since times and counters may contain the same digits by chance.
     assert not any(str(programs[0].pid) in str(name) for name in names)
     assert max(trace.counters("vGPU one ", "memory charged")) >= 64
     for program in programs:

@@ -1,5 +1,5 @@
-// Tests which phases the exporter keeps for readers of single turns, and when it asks the daemon. Functions of this
-// file stand in for those of the library.
+// Tests which phases of vGPUs (a turn, waiting, …) the exporter keeps for its readers, and when it asks the daemon.
+// Functions of this file replace those of the library.
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static struct vg_phase phases[ANSWER_MOST];
 static struct vg_phase_list list = {.phases = phases, .started = 1};
 static enum vg_status result;
 static unsigned asked, begun; // the number of requests, and of those that begin a recording
-static uint64_t waiting;      // how many phases the daemon has more
+static uint64_t waiting;      // how many phases the daemon has not sent yet
 
 const struct vg_error *vg_last_error(void)
 {
@@ -51,7 +51,7 @@ void vg_phase_list_free(struct vg_phase_list *freed)
 {
 }
 
-// Waits until turns_follow() asks the daemon again: the parts are kept for half a second.
+// Waits until turns_follow() asks the daemon again. It does so at most twice a second.
 static const struct turns *follow(void)
 {
 	const time_t end = time(NULL) + PATIENCE_S;
@@ -67,7 +67,7 @@ static const struct turns *follow(void)
 	}
 }
 
-// Lets another daemon answer, so that a recording begins whatever was before, and has `count` phases.
+// Simulates another daemon, so that a new recording begins in any case. The recording has `count` phases.
 static const struct turns *record(uint64_t count)
 {
 	list.started++;

@@ -83,7 +83,8 @@ static struct player {
 	pid_t pid;
 	// `order` is a pipe for orders to the process; `answer` is a socket for the descriptors that it sends
 	int order, answer;
-	bool is_used; // the process has mapped a file, or was killed, so it is started again before the next input
+	// The process has mapped a ledger, or was killed. It is replaced before its next order and the next input.
+	bool is_used;
 } users[USERS];
 
 static void send_descriptor(int channel, int descriptor)
@@ -175,7 +176,7 @@ static void run_loop(void)
 {
 	for (int i = 0; i < MOST_STEPS; i++) {
 		int r = loop_step(&node, 0);
-		if (r < 0) { // a user who is allowed to has shut the daemon down, so start the next daemon
+		if (r < 0) { // a request has shut the daemon down, so start the next one
 			node.is_leaving = node.is_interrupted = node.was_shut_down = false;
 			if (directory_listen(&node) < 0)
 				abort();

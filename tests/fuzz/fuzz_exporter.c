@@ -35,8 +35,8 @@ static void try_address(const char *text)
 		require(address.is_loopback == (ntohl(in->sin_addr.s_addr) >> 24 == 127));
 }
 
-// Returns the value of a base64 digit, for comparison computed in another way than in the guard; -1: the character is
-// not a digit.
+// Returns the value of a base64 digit; -1: the character is not a digit. The guard computes the value in another way,
+// so that a comparison finds errors.
 static int value_of(char digit)
 {
 	if (digit >= 'A' && digit <= 'Z')

@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 1 || frame_read(data + 1, size - 1, &message, &length))
 		return 0;
 	require(message == data + 1 + FRAME_HEAD && length == size - 1 - FRAME_HEAD);
-	now += 5; // a reservation lasts about as long as two requests
+	now += 5; // 5 ms; a reservation lasts 10 ms, so it ends after two requests
 	api_answer(&api, &api.inventory->resources[0], methods[data[0] % 5], message, length, now, &answer);
 	require((answer.status != RPC_OK) == (*answer.text != '\0'));
 	require(answer.status == RPC_OK ? answer.data != NULL : answer.data == NULL);

@@ -38,7 +38,8 @@ static size_t count(char character)
 	return found;
 }
 
-// Counts the quotes outside of the class that a cell without a text has, since the number of such cells varies.
+// Counts the quotes in the answer, except those in class="none". Cells without a text have that class, and their number
+// varies.
 static size_t count_quotes(void)
 {
 	static const char class[] = "class=\"none\"";
@@ -152,7 +153,8 @@ static void try_json(const struct gathered *gathered, char *const texts[TEXTS])
 		check_json();
 }
 
-// As many parts are kept as one text is long, and the last number depends on another one.
+// Writes the JSON of turns. The lengths of the texts determine how many phases there are, the number of the last one,
+// and where some are missing.
 static void try_turns(char *const texts[TEXTS])
 {
 	static struct turns turns;

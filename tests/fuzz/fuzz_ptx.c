@@ -21,7 +21,7 @@ static void *outside(void *context, uint64_t address, size_t length, bool write)
 
 static void run_functions(struct ptx_module *module, uint8_t *memory)
 {
-	static volatile int cancel = 1; // this ends the launch after the first turn of its threads
+	static volatile int cancel = 1; // cancels a launch after its threads have run once
 	static uint8_t permission[MEMORY >> 12], parameters[4096];
 	struct ptx_space space = {.base = 1 << 20,
 				  .size = MEMORY,

@@ -129,7 +129,7 @@ def prepare_all(names):
         need_criu()
         need_module("torch")
     except Skip:
-        return  # each case reports the reason
+        return  # each case reports what is missing
     for name in names:
         if len(TRAININGS.get(name, ())) > 2:
             prepare(TRAININGS[name][2])

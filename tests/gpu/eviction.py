@@ -134,7 +134,7 @@ def leaves_altogether(nvml, options, least):
             check(away <= before + 32 * MiB, f"{(away - before) // MiB} MiB of it are on the GPU")
             tenant = vgpu(name)["tenants"][0]
             check(tenant["deep"] == "done", f"listed as {tenant}")
-            # the simulated GPU hashes slowly, so it does not look for unchanged blocks
+            # Hashing is slow on the simulated GPU, so unchanged blocks are not recognised there.
             if is_second and options and not SIM:
                 eviction = tenant["eviction"]
                 check(eviction["unchanged"] == eviction["bytes"], f"only {eviction['unchanged']} bytes unchanged")

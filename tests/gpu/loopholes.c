@@ -142,7 +142,7 @@ static int sent(size_t bytes)
 	send_descriptor(ends[0], descriptor);
 	close(descriptor);
 	close(ends[0]);
-	MUST(left() == before - bytes); // only the message in the socket keeps the memory
+	MUST(left() == before - bytes); // only the descriptor in the socket's queue keeps the memory
 	descriptor = receive_descriptor(ends[1]);
 	MUST(left() == before - bytes);
 	close(descriptor);

@@ -38,8 +38,8 @@ def shared(nvml, what):
 
 
 def held(nvml, what, over=0):
-    """Runs a program that allocates all it can and then prints a line. NVML must not report more than the limit and
-    `over`."""
+    """Runs a program that allocates all it can and then prints a line. NVML must not report more than the limit
+    plus `over` bytes, with some slack."""
     name = f"hole-{what}"
     process = start_inside({"name": name, "memory": f"{LIMIT // MiB}M"}, [f"{PROGRAMS}/loopholes", what, str(SIZE)])
     try:

@@ -22,7 +22,7 @@ def free_port():
 
 
 def launch(ranks, words, one):
-    """Starts the processes as launchers do, and returns the exit code of the first one that fails."""
+    """Starts the processes with the variables that torchrun sets. Kills all and returns 1 if one fails, otherwise 0."""
     port, children = free_port(), []
     for rank in range(ranks):
         env = dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1",

@@ -18,7 +18,7 @@ LINE = re.compile(r"(?:grow|torch_grow): .*?\((\d+) bytes\) in (\d+) chunks by (
 
 
 def watch_holding(process, name, nvml, before):
-    """Returns the program's line, and the largest figures while it keeps its memory."""
+    """Returns the line that the program prints, and the largest figures in the next second."""
     line = process.stdout.readline()
     largest = {"physical": 0, "charged": 0, "device": 0, "tenants": 0}
     end = time.monotonic() + 1.0

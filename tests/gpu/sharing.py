@@ -305,7 +305,7 @@ def strangers():
     if os.geteuid() != 0:
         raise Skip("only root can be two users")
     os.chmod(DIRECTORY, 0o777)
-    # A listener of user 1001: its credentials are those at its listen().
+    # This process of user 1001 listens. The consumer sees the credentials that the process had at its listen().
     child = subprocess.Popen(["python3", "-c", "import os,socket,sys; os.setgid(1001); os.setuid(1001); "
                               f"s=socket.socket(socket.AF_UNIX); s.bind('{PLACE}'); s.listen(1); c=s.accept(); "
                               "sys.stdin.read()"], stdin=subprocess.PIPE)
@@ -337,7 +337,7 @@ def at_step(verb, step, how, seconds):
     other = "consume" if verb == "produce" else "produce"
     survivor = end(sides[other])
     if how == signal.SIGSTOP and sides[verb].poll() is None:
-        # Without further steps, this side ends by itself, a little later than the other side.
+        # This side may have fewer steps than `step`. Then it is not stopped, and ends a little later than the other.
         wait_for(lambda: sides[verb].poll() is not None or is_stopped(sides[verb].pid), 20,
                  f"the end or the stop of {verb}")
         if sides[verb].poll() is None:
@@ -397,7 +397,7 @@ def main():
     suite.test("other users", strangers)
     for verb in ("produce", "consume"):
         suite.test(f"kill -9 of {verb} at each step", each_step, verb, signal.SIGKILL, nvml, 2 if SIM else 5)
-        # A GPU runs only some of the steps, since the other side waits for its whole timeout at each step.
+        # On a real GPU, only two steps are tested, since the other side waits for its whole timeout at each step.
         suite.test(f"{verb} hangs", each_step, verb, signal.SIGSTOP, nvml, 1 if SIM else 4,
                    range(1, 40) if SIM else range(5, 7))
     os.rmdir(DIRECTORY)

@@ -15,7 +15,7 @@ from harness import (PROGRAMS, SIM, Skip, Suite, VIRGATE, Failure, check, inside
 LOAD = f"{PROGRAMS}/../../bench/turn_load"
 MANAGER = f"{PROGRAMS}/../../bench/turn_manager"
 COUNT = int(os.environ.get("COUNT", "3" if SIM else "10"))
-LONG = 60 + 4 * COUNT  # seconds for COUNT processes
+LONG = 60 + 4 * COUNT  # seconds for a test in which COUNT processes are killed or stopped
 # The simulated GPU runs on the host's cores, which other processes use too.
 GAP = 1.5 if SIM else 0.35
 TOLERANCE = 8 if SIM else 2
@@ -103,7 +103,7 @@ class Manager(Tenant):
 
 
 class Shifted(Tenant):
-    """Runs a tenant in a time namespace, as a restored program has one."""
+    """Runs a tenant whose clock is `ahead` seconds ahead, in a time namespace like that of a restored program."""
 
     def __init__(self, share, ahead):
         self.ahead_ns = ahead * 10**9
@@ -171,8 +171,8 @@ def waited_for_cores(tenants):
 
 
 class Gaps:
-    """Checks how long tenants made no progress since its creation. A long gap proves nothing if their threads had no
-    cores."""
+    """Checks how long tenants made no progress since this object was created. A long gap proves nothing if their
+    threads had no cores."""
 
     def __init__(self, tenants):
         self.tenants, self.begin, self.waited = tenants, time.monotonic(), waited_for_cores(tenants)

@@ -181,7 +181,7 @@ static void enter_a(void)
 	free(answer);
 }
 
-// Ends many programs at the same time, although the daemon handles the end of a single program quickly.
+// Ends many programs at the same time, again and again. The daemon must handle the end of each.
 static void end_many_programs(void)
 {
 	enum { PROGRAMS = 1000, AT_ONCE = 32 }; // AT_ONCE: number of programs that enter at the same time

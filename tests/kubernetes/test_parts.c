@@ -140,7 +140,7 @@ TEST(reserved_room_counts_for_other_profiles_until_its_time_is_over)
 	CHECK_INT(count_healthy(0), 1);
 	CHECK_INT(count_healthy(1), 13);
 	CHECK(reserve(0, 0, 20));
-	// 2 GiB are left. 768 MiB are used in turn, and the vGPU that is reserved counts, too
+	// 2 GiB are left: the 768 MiB that are used in turn, and 256 MiB for each of 5 vGPUs. One is reserved already.
 	CHECK_INT(count_healthy(1), 5);
 	CHECK(!reserve(0, 1, 30));
 	tell(0, &none, 2000);
@@ -173,8 +173,8 @@ TEST(reservation_ends_when_its_vgpu_exists)
 	inventory_finish(&inventory);
 }
 
-// A pod whose container was started may know the token. So the next allocation counts as that of another pod, even if
-// the vGPU still exists or its room is reserved.
+// A pod whose container was started may know the token. So the next allocation counts as that of another pod, and
+// makes older tokens invalid. That is so even if the vGPU still exists or its room is reserved.
 TEST(started_container_makes_the_next_token_the_first)
 {
 	const struct vg_vgpu_list none = {0};
@@ -214,7 +214,7 @@ TEST(allocations_of_one_request_share_a_device)
 	CHECK_INT(start(UUID "/0", 3), RPC_OK);
 	CHECK_INT(allocate_two(UUID "/0", UUID "/7", 4), RPC_NOT_FOUND);
 	CHECK_INT(allocate_two(UUID "/1", UUID "/0", 5), RPC_OK);
-	CHECK(first_issued); // the request that was refused did not count
+	CHECK(first_issued); // the refused request has not made a first token
 	inventory_finish(&inventory);
 }
 
@@ -307,8 +307,8 @@ TEST(several_containers_get_devices_together_or_none_does)
 	inventory_finish(&inventory);
 }
 
-// Refuses allocations whose first device is reserved already, and whose vGPU has been created. The earlier reservation
-// must still end with the second reading.
+// Requests allocations for two devices, one of which is unknown. The other one is reserved, and its vGPU was created.
+// The reservation must still end when the plugin has read the daemon's lists twice.
 TEST(refused_allocation_does_not_prolong_an_earlier_reservation)
 {
 	const struct vg_vgpu_list none = {0};

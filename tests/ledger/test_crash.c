@@ -54,7 +54,7 @@ static void check_others_can_charge(struct vg_ledger *ledger)
 }
 
 // Kills a tenant at every step, and reaps it. With `between`, another process charges memory and changes the limit
-// before the tenant is reaped. This replaces the tag by which the ledger knows the last operation.
+// before the tenant is reaped. These operations replace the ledger's tag, which names the last operation.
 static int kill_at_every_step(void (*work)(struct vg_ledger *), bool between)
 {
 	int step = 0;
@@ -106,7 +106,7 @@ static void kill_reaper_at_every_step(bool between)
 			check_sum(ledger, CHARGED);
 			vg_ledger_close(ledger);
 			if (reaper_ended) {
-				// a reaper has four steps even if the tenant had only claimed a slot
+				// a reaper has at least four steps, even if the tenant was killed at its first step
 				CHECK(reaper_step >= 4);
 				if (!tenant_ended)
 					break;

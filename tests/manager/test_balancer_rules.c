@@ -40,8 +40,8 @@ TEST(least_loaded_compares_work_per_share)
 	struct balancer_load even[] = {load_of(1, 0.5, 2, 1), load_of(2, 0.5, 0, 1)};
 	check_places(VG_BALANCE_LEAST_LOADED, even, 2, (int[]){2, 2, 1, 2, 1}, 5);
 
-	// Both virtual GPUs are idle, so the one with half of the device counts as less loaded than the one with a
-	// tenth. It stays so until the larger one has five times as much work as the smaller one.
+	// The virtual GPU with half of the device gets five times as much work as the one with a tenth. While both
+	// are idle, the larger one counts as less loaded.
 	struct balancer_load uneven[] = {load_of(1, 0.1, 0, 0), load_of(2, 0.5, 0, 0)};
 	check_places(VG_BALANCE_LEAST_LOADED, uneven, 2, (int[]){2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 1}, 11);
 

@@ -42,7 +42,7 @@ TEST(a_share_is_lent_and_returned)
 	world.loads[0].waiting = 0;
 	CHECK_INT(play(&world, &loans), 0);
 	CHECK_INT(play(&world, &loans), 0);
-	// The loan ends now, since no work has waited for three rounds.
+	// The loan ends now, since the borrower had no waiting work in three consecutive rounds.
 	CHECK_INT(play(&world, &loans), 1);
 	CHECK(near(world.loads[0].share, 0.4) && near(world.loads[1].share, 0.6));
 	CHECK_CONTAINS(world.decisions[0].why, "the load is over");

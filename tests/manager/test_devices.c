@@ -82,8 +82,8 @@ static void fault_while_the_first_is_paused(void)
 	close_pair(&pair);
 }
 
-// Causes a fault on the second device. Since then, no call has asked the driver about the first device, unless it is
-// `busy`. So its virtual GPU must learn of the fault in another way.
+// Causes a fault on the second device, while the first one has work if `busy`. Without work, no driver call tells the
+// first device's virtual GPU of the fault. It must notice the fault in another way.
 static void fault_of_the_second(bool busy)
 {
 	struct vg_execution *first[4], *late;

@@ -177,8 +177,8 @@ static size_t close_and_check(struct vg_manager *manager)
 	return before - free_on(device);
 }
 
-// Closes a virtual GPU. The next owner of its memory must read zeros. In the second run, all memory must be free again;
-// in the first one, the driver also allocates memory that it keeps for itself.
+// Closes a virtual GPU. The next owner of its memory must read zeros. The check runs twice: during the first, the
+// driver also allocates memory that it keeps for itself. After the second, all memory must be free again.
 TEST_BOTH(closing_zeroes_and_frees_memory)
 {
 	close_and_check(manager);
