@@ -58,7 +58,8 @@ struct vg_execution {
 
 	uint64_t shape; // key of the entry in the table of time estimates
 
-	struct compute_entry *entry; // the registered kernel; owns a reference; NULL: the execution runs a job
+	// The registered kernel; owns a reference. NULL: the execution runs `job`, which is an operation or a copy.
+	struct compute_entry *entry;
 	CUlaunchConfig native;
 	CUlaunchAttribute *attributes;
 	void **values;

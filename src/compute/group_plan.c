@@ -49,8 +49,8 @@ bool compute_plan_groups(struct compute_plan *plan, const double *shares, unsign
 		ret_parts[i] = (unsigned)(shares[i] * plan->sms / plan->part_sms + 0.5);
 		plan->taken += ret_parts[i];
 	}
-	// Take parts from groups while the groups have more parts than there are, or while units without a group would
-	// have no SMs.
+	// Rounding may have given all units together more parts than the device has. Take parts back until they
+	// suffice, and until SMs are left for the units that get no part.
 	for (;;) {
 		plan->rest = false;
 		for (size_t i = 0; i < count; i++)

@@ -90,7 +90,7 @@ struct turn_rules {
 	uint64_t limit_ns; // the largest allowance is the vGPU's share of this time, but at most `quantum_ns`
 	// Side by side.
 	bool may_be_beside; // the mode allows vGPUs to run side by side (at the same time)
-	// vGPUs stay side by side if each launches at no less than this part of the rate that it has in turns.
+	// vGPUs continue side by side if each launches at least at this fraction of its launch rate in turns.
 	double beside_rate;
 	// A vGPU's rate side by side is unknown if the vGPU ran for too short a time to measure it. Then the arbiter
 	// computes how long all launches would take in turns. The vGPUs stay side by side if that is more than this
@@ -200,7 +200,7 @@ enum turn_phase {
 };
 const char *turn_phase_text(enum turn_phase phase);
 
-// The account of one vGPU, since it was added.
+// What one vGPU has used and waited for since it was added.
 struct turn_account {
 	uint64_t charged_ns; // time for which the vGPU had the device; while it is alone: estimated GPU time
 	uint64_t waited_ns;  // time for which the vGPU waited for a turn

@@ -79,7 +79,8 @@ TEST(a_vgpu_of_one_run_is_made_again_and_goes_with_a_failure)
 	unlink(path_of("said"));
 	CHECK_INT(run("restore --detach --dir %s", path_of("brief.image")), 125);
 	CHECK(criu_was_asked_to_restore());
-	// Only the system's daemon has vGPUs of several users. Root restores a vGPU for another user.
+	// The image says that its vGPU belongs to a group that this machine does not have. The daemon refuses to make
+	// it.
 	edit_image("brief.image", "group", json_integer(4294967294));
 	CHECK_INT(run("restore --detach --dir %s", path_of("brief.image")), 125);
 	CHECK_CONTAINS(said, "group 4294967294, which does not exist here");

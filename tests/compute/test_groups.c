@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { SMS = 132 }; // a device with 132 SMs has groups of 8 that match the shares in these tests
+enum { SMS = 132 }; // SMs of the device; they can be divided in groups of 8, so closely to the shares in these tests
 
 static struct rig rig_of(enum vg_compute_placement placement, int no_lending)
 {

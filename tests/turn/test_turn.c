@@ -237,7 +237,8 @@ TEST(holder_may_run_ahead_while_all_others_wait)
 	turn_decide(arbiter, facts, SEC + 25 * US, &orders);
 	CHECK_INT(orders.gates[0].ahead_ns, 0);
 	facts[0].in_flight = 1;
-	// The third vGPU is idle. It may want a turn before the turn of the first one ends, so no launch may run ahead.
+	// The third vGPU is idle. It may want a turn before the turn of the first one ends. So the first one may not
+	// launch work that would run beyond the end of its turn.
 	facts[third].waiting = 0;
 	turn_decide(arbiter, facts, SEC + 30 * US, &orders);
 	CHECK_INT(orders.gates[0].ahead_ns, 0);

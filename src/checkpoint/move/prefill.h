@@ -10,9 +10,10 @@ struct prefill {
 	struct device_index index; // index of the contents of the files
 	int *fds;		   // a file for each memory of the index; -1: no room for one
 };
-// Fills the files with the blocks that have changed since the last precopy round. If there was room for every memory,
-// marks the packs of the round as checked. Removes the packs that the index does not use. `prefill` points to a struct
-// prefill. `phase` may be NULL. INTEGRITY, STATE (the progress function asked to stop), SYSTEM, NO_MEMORY.
+// Writes the blocks that have changed since the last precopy round to `fds`. If none of these is -1, all packs of the
+// round have been read, so marks them as checked. Removes the packs whose blocks the new index does not contain.
+// `prefill` points to a struct prefill. `phase` may be NULL. INTEGRITY, STATE (the progress function asked to stop),
+// SYSTEM, NO_MEMORY.
 enum vg_status prefill_round(void *prefill, const void *index, size_t length, struct phase *phase);
 // Returns the file for the memory of a process, and the blocks that the file contains. Returns -1 if there is no file
 // of this size. The prefill keeps ownership of the file.
