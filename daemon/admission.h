@@ -2,7 +2,7 @@
 #pragma once
 #include "daemon/node.h"
 
-// What a request asks for.
+// The resources that a request asks for.
 struct admission_wish {
 	// the limit; the part of it that stays on the device (the whole limit if the vGPU is not evictable)
 	uint64_t memory, fixed;

@@ -22,7 +22,7 @@ struct part {
 	struct phase_record present;
 };
 
-// What takes turns as a whole: one vGPU, or all vGPUs of a job, which have their turns together.
+// One participant in the turns: a vGPU, or all vGPUs of a job, which have their turns together.
 struct seat {
 	struct part *parts;
 	unsigned int part_count; // 0: the seat is free

@@ -7,7 +7,8 @@ bool job_is_same(const struct vgpu *vgpu, const struct vgpu *other)
 	return *vgpu->job && vgpu->owner == other->owner && strcmp(vgpu->job, other->job) == 0;
 }
 
-uint64_t job_list_devices(const struct node *node, const struct vgpu *vgpu)
+// Returns a bit mask of the devices on which the vGPU's job has vGPUs in the list. The vGPU itself may be new.
+static uint64_t list_devices(const struct node *node, const struct vgpu *vgpu)
 {
 	uint64_t devices = 0;
 
@@ -17,11 +18,14 @@ uint64_t job_list_devices(const struct node *node, const struct vgpu *vgpu)
 	return devices;
 }
 
+uint64_t job_devices(const struct node *node, const struct vgpu *vgpu)
+{
+	return UINT64_C(1) << vgpu->device | list_devices(node, vgpu);
+}
+
 bool job_is_complete(const struct node *node, const struct vgpu *vgpu)
 {
-	uint64_t devices = job_list_devices(node, vgpu) | UINT64_C(1) << vgpu->device;
-
-	return (unsigned int)__builtin_popcountll(devices) >= vgpu->job_gpus;
+	return (unsigned int)__builtin_popcountll(job_devices(node, vgpu)) >= vgpu->job_gpus;
 }
 
 void job_note_complete(struct node *node, const struct vgpu *vgpu)
@@ -35,13 +39,13 @@ void job_note_complete(struct node *node, const struct vgpu *vgpu)
 
 uint64_t job_tied_devices(const struct node *node, const struct vgpu *vgpu, size_t device)
 {
-	uint64_t tied = UINT64_C(1) << device | job_list_devices(node, vgpu), before;
+	uint64_t tied = UINT64_C(1) << device | list_devices(node, vgpu), before;
 
 	do {
 		before = tied;
 		for (const struct vgpu *other = node->vgpus; other; other = other->next)
 			if (tied >> other->device & 1)
-				tied |= job_list_devices(node, other);
+				tied |= list_devices(node, other);
 	} while (tied != before);
 	return tied;
 }

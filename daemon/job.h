@@ -5,8 +5,8 @@
 
 // Returns whether both vGPUs belong to one job. Returns false if they are in no job, even for twice the same vGPU.
 bool job_is_same(const struct vgpu *vgpu, const struct vgpu *other);
-// Returns a bit mask of the devices on which the vGPU's job has vGPUs in the list. The vGPU itself may be new.
-uint64_t job_list_devices(const struct node *node, const struct vgpu *vgpu);
+// Returns a bit mask of the vGPU's device and of the devices of its job. The vGPU need not be in the list yet.
+uint64_t job_devices(const struct node *node, const struct vgpu *vgpu);
 // Returns whether the vGPU's job has a vGPU on each GPU that it asked for, counting this vGPU, which may be new.
 bool job_is_complete(const struct node *node, const struct vgpu *vgpu);
 // Marks the job of the vGPU as complete if it is. Call it for each new vGPU.

@@ -59,7 +59,7 @@ struct journal_event {
 	char text[JOURNAL_TEXT]; // the cause or the details, as the end of a sentence
 };
 
-// What the caller of journal_add() knows of an event.
+// The members of an event that the caller of journal_add() sets.
 struct journal_note {
 	const struct vgpu *vgpu;	    // NULL: the event is about the daemon, or about `actor` alone
 	const char *name;		    // if `vgpu` is NULL: the name of a vGPU that does not exist yet; NULL: none

@@ -170,8 +170,8 @@ static int make_directories(const struct node *node, const struct server *server
 	return r;
 }
 
-// Removes the file `control` that a killed control daemon has left, so that the next one does not seem to listen before
-// it does. The directory belongs to the user, who may have replaced the file, so no symbolic link is followed.
+// Removes the file `control`, which a killed control daemon leaves. Otherwise the next control daemon would seem to
+// listen before it does. The user can write to this directory, so the function follows no symbolic link in it.
 static int remove_stale_file(const struct node *node, const struct server *server)
 {
 	char path[PATH_MAX];

@@ -86,11 +86,6 @@ static bool uses_server(const struct vgpu *vgpu)
 	return vgpu->terms.is_mps && !vgpu->job_gpus && mps_count_programs(vgpu);
 }
 
-static uint64_t list_devices(const struct node *node, const struct vgpu *vgpu)
-{
-	return UINT64_C(1) << vgpu->device | job_list_devices(node, vgpu);
-}
-
 // Returns the GPUs whose programs of the user may be clients of one server with those on `devices`: those of the vGPUs
 // and jobs with programs that share a GPU with them, and so on. The order of the vGPUs does not matter.
 static uint64_t join_devices(const struct node *node, uint64_t devices, uid_t uid)
@@ -100,8 +95,8 @@ static uint64_t join_devices(const struct node *node, uint64_t devices, uid_t ui
 	do {
 		before = devices;
 		for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-			if (uses_server(vgpu) && vgpu->owner == uid && list_devices(node, vgpu) & devices)
-				devices |= list_devices(node, vgpu);
+			if (uses_server(vgpu) && vgpu->owner == uid && job_devices(node, vgpu) & devices)
+				devices |= job_devices(node, vgpu);
 	} while (devices != before);
 	return devices;
 }
@@ -113,7 +108,7 @@ void mps_adopt(struct node *node)
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
 		if (!uses_server(vgpu))
 			continue;
-		uint64_t devices = join_devices(node, list_devices(node, vgpu), vgpu->owner);
+		uint64_t devices = join_devices(node, job_devices(node, vgpu), vgpu->owner);
 		if (!mps_next_server(NULL, devices, vgpu->owner))
 			mps_add_server(node, devices, vgpu->owner);
 	}

@@ -38,13 +38,6 @@ static json_t *refuse_mixture(const struct node *node, const struct vgpu *vgpu)
 	return NULL;
 }
 
-// Returns a bit mask of the GPUs that the MPS server for the vGPU's programs must have: the vGPU's own GPU, and those
-// of its job.
-static uint64_t find_devices(const struct node *node, const struct vgpu *vgpu)
-{
-	return UINT64_C(1) << vgpu->device | job_list_devices(node, vgpu);
-}
-
 static const char *find_user_of(const struct node *node, const struct server *server)
 {
 	const struct vgpu *vgpu = node->vgpus;
@@ -59,7 +52,7 @@ static const char *find_user_of(const struct node *node, const struct server *se
 // client of one server only, so the job needs one server for all of its GPUs.
 static json_t *refuse_servers(const struct node *node, const struct vgpu *vgpu)
 {
-	uint64_t devices = find_devices(node, vgpu);
+	uint64_t devices = job_devices(node, vgpu);
 	unsigned int count = (unsigned int)__builtin_popcountll(devices);
 	const struct server *server = NULL;
 
@@ -166,7 +159,7 @@ json_t *mps_enter(struct node *node, const struct vgpu *vgpu, bool *ret_ready)
 			      vgpu->name, vgpu->job);
 	if (!job_is_complete(node, vgpu))
 		return NULL;
-	struct server *server = provide_server(node, find_devices(node, vgpu), vgpu->owner, ret_ready);
+	struct server *server = provide_server(node, job_devices(node, vgpu), vgpu->owner, ret_ready);
 	if (!server && !*ret_ready)
 		return NULL;
 	if (!server)

@@ -23,7 +23,7 @@ struct server {
 	char pipe[PATH_MAX];	   // the directory through which the control daemon's clients connect
 };
 
-// Returns the record of the control daemon that serves the GPU; NULL: none was needed yet.
+// Returns the record of the control daemon that serves the GPU, or NULL if there is no such record.
 struct server *mps_find_server(size_t device, uid_t uid);
 // Returns the first record after `previous` (NULL: from the start) that is of the user and has at least one of the
 // GPUs. NULL: there is no further one.
