@@ -1,5 +1,5 @@
-// Implements cuDeviceGetAttribute. Returns the configured value, or the value of an H200 for what the simulator does
-// like an H200. Returns 0 for what is not simulated.
+// Implements cuDeviceGetAttribute. Returns the configured value, or that of an H200 where the simulator behaves like
+// one. Attributes of features that are not simulated are 0.
 #include "entry.h"
 #include "kernel.h"
 #include "process.h"

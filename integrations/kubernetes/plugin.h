@@ -11,7 +11,8 @@ struct plugin;
 struct plugin *plugin_start(struct loop *loop, const struct api *api, const char *directory);
 // Removes the sockets. Accepts NULL.
 void plugin_stop(struct plugin *plugin);
-// Retries what has failed, and ends what takes too long. Call it after each step of the loop.
+// Repeats a registration with the kubelet that has failed, and closes connections that take too long. Call it after
+// each step of the loop.
 void plugin_tick(struct plugin *plugin);
 // Sends the lists that have changed to the kubelet.
 void plugin_push(struct plugin *plugin);

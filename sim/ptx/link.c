@@ -107,7 +107,7 @@ int ptx_layout(struct ptx_module *module)
 	return r;
 }
 
-// What a kernel needs, together with the functions that it may call.
+// The registers, memory and stack that a kernel needs, together with the functions that it may call.
 struct gathering {
 	struct ptx_module *module;
 	struct ptx_function *entry;

@@ -179,8 +179,8 @@ static bool must_end(struct vg_compute *compute, struct compute_lane *lane, cons
 	       !compute_queue_peek(unit, lane) || !compute_turn_admits(unit);
 }
 
-// Launches some work in the lane's open quantum. Opens a quantum if none is open, and ends it if it must end. Returns
-// true if the caller should call again.
+// Launches some work in the quantum that is open in the lane. If no quantum is open, opens one first. Closes the
+// quantum when its time or its work is over. Returns true if the caller should call this function again.
 static bool feed_once(struct vg_compute *compute, struct compute_lane *lane)
 {
 	struct pick picks[COMPUTE_PICKS];

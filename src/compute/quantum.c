@@ -189,8 +189,8 @@ bool compute_quantum_close(struct compute_quantum *quantum)
 		return !quantum->leader || compute_quantum_mark(quantum); // without launches, no mark is needed
 	CUstream leader = quantum->leader->stream->handle;
 	const bool alone = quantum->used == 1u << quantum->leader->index;
-	// If the quantum uses several driver streams, record a mark in each. With one stream none is needed: the end
-	// event of the quantum shows when the last executions have ended.
+	// If the quantum uses several driver streams, record a mark in each of them. A single stream needs no mark,
+	// because the end event of the quantum shows when its last executions have ended.
 	if (!alone && !compute_quantum_mark(quantum))
 		return false;
 	for (unsigned i = 0; i < quantum->unit->slot_count && r == CUDA_SUCCESS; i++)

@@ -162,7 +162,7 @@ static bool convert_units(int64_t elements, size_t from, size_t to, int64_t *ret
 
 // Changes the size of the elements along `axis`, whose elements are adjacent. In bytes, the offset, the length of
 // `axis` and the strides of the other axes must be multiples of the new size. Returns -1 on success.
-// Otherwise returns what is not such a multiple: -2 for the offset, or the index of an axis.
+// Returns -2 if the offset is no such multiple, or the index of an axis whose stride or length is none.
 static int repack_layout(const struct vg_layout *layout, int axis, size_t item_size, struct vg_layout *ret_layout)
 {
 	struct vg_layout result = *layout;

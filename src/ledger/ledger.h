@@ -287,7 +287,7 @@ struct vg_ledger_expected {
 	uint64_t limit;
 };
 // Checks the ledger against the values that the daemon wrote, because tenants may overwrite them. Returns NULL if all
-// values are intact. Otherwise returns what is wrong, such as "its limit was overwritten".
+// values are intact. Otherwise returns a description of the damage, such as "its limit was overwritten".
 const char *vg_ledger_find_damage(const struct vg_ledger *ledger, const struct vg_ledger_expected *expected);
 // Checks that the mapped file is the file at `path`, and has the right size. Returns 0; VG_LEDGER_GONE: the file was
 // removed or replaced; VG_LEDGER_DAMAGED; VG_LEDGER_GROWN.

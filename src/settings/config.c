@@ -98,7 +98,7 @@ void refuse_line(struct reading *reading, const char *format, ...)
 		 words);
 }
 
-// Reports what is wrong with an invalid line. inih reports only the number of the line.
+// Reports why a line is invalid. The parser (inih) reports only the number of an invalid line.
 static void check_line(struct reading *reading, const char *line, size_t length)
 {
 	while (length && isspace((unsigned char)line[0])) {

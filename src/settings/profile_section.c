@@ -169,7 +169,7 @@ void store_profile_value(struct reading *reading, const char *key, const char *v
 			    reading->section);
 }
 
-// Checks whether the values of a profile fit together. Returns what is wrong; NULL: the profile is valid.
+// Checks whether the values of a profile fit together. Returns NULL if they do, and otherwise the text of an error.
 static const char *check_profile(const struct vg_profile *profile)
 {
 	if (!profile->memory && !profile->share)

@@ -15,7 +15,7 @@ struct vg_gpu {
 	char pci_bus_id[NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE];
 };
 
-// What is needed to call NVML about a GPU: the table of NVML's functions, and NVML's handle of the GPU.
+// The arguments of a call of NVML about a GPU: the table of NVML's functions, and NVML's handle of the GPU.
 struct gpu_call {
 	const struct vg_nvml *nvml;
 	nvmlDevice_t handle;
