@@ -84,8 +84,15 @@ def test_damaged_journal_is_read_as_far_as_possible(node):
     node.virgate("create", "second", "--memory", "64M")
     node.virgate("shutdown")
     path, = files(node)
-    lines = open(path, "rb").read().splitlines(keepends=True)
-    assert len(lines) == 4 and b"first" in lines[1]
+
+    def read_lines():
+        with open(path, "rb") as file:
+            return file.read().splitlines(keepends=True)
+
+    # `virgate shutdown` can return before the daemon has written its last event, that it ends.
+    wait_for(lambda: len(read_lines()) == 4, "the daemon's last event")
+    lines = read_lines()
+    assert b"first" in lines[1], lines
     lines[1] = lines[1].replace(b"first", b"forgd")
     with open(path, "wb") as file:
         file.write(b"\0\xff garbage\n" + b"".join(lines) + b"x" * 5000 + b"\n" + lines[3] + lines[2][:40])
