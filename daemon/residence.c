@@ -6,6 +6,7 @@
 #include "daemon/doubt.h"
 #include "daemon/eviction.h"
 #include "daemon/journal.h"
+#include "pager/host_file.h"
 
 enum {
 	LOOK_MOVING_MS = 5,   // time between two checks of an overcommitted device while memory moves there
@@ -270,6 +271,7 @@ void residence_begin(struct node *node, struct vgpu *vgpu)
 		return;
 	vgpu->residence = (struct residence){.is_evicted = atomic_load(&page->out) && !atomic_load(&page->suspended)};
 	vgpu->residence.is_evicted |= !has_room(node, vgpu);
+	atomic_store(&page->swept, pager_file_place());
 	eviction_apply(vgpu, DRAIN_MS);
 }
 

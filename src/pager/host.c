@@ -49,27 +49,27 @@ void pager_host_limit(uint64_t bytes)
 struct part {
 	char *memory;
 	size_t size;
-	bool failed;
+	int error; // errno
 };
 
-// Makes the kernel allocate the pages. Kernels without MADV_POPULATE_WRITE return EINVAL. There, the pages are
-// allocated when they are pinned.
+// Makes the kernel allocate the pages. Kernels without MADV_POPULATE_WRITE return EINVAL.
 static void *populate_part(void *argument)
 {
 	struct part *part = argument;
 
-	part->failed = madvise(part->memory, part->size, MADV_POPULATE_WRITE) != 0 && errno != EINVAL;
+	part->error = madvise(part->memory, part->size, MADV_POPULATE_WRITE) != 0 ? errno : 0;
 	return NULL;
 }
 
 // Makes the kernel allocate the pages in several threads, because it clears each page, which takes most of the time of
-// pinning. Returns false if the kernel has no memory left.
-static bool populate_pages(char *memory, size_t size)
+// pinning. Returns an errno, or 0.
+static int populate_pages(char *memory, size_t size)
 {
 	size_t each = size / THREADS / GRANULE * GRANULE;
 	struct part parts[THREADS];
 	pthread_t threads[THREADS];
-	bool started[THREADS] = {false}, failed = false;
+	bool started[THREADS] = {false};
+	int error = 0;
 
 	for (int i = 0; i < THREADS; i++) {
 		parts[i] = (struct part){.memory = memory + i * each, .size = i < THREADS - 1 ? each : size - i * each};
@@ -80,9 +80,9 @@ static bool populate_pages(char *memory, size_t size)
 	for (int i = 0; i < THREADS; i++) {
 		if (started[i])
 			pthread_join(threads[i], NULL);
-		failed |= parts[i].failed;
+		error = error ? error : parts[i].error;
 	}
-	return !failed;
+	return error;
 }
 
 static void pin_piece(struct piece *piece)
@@ -147,15 +147,24 @@ static bool leaves_enough(size_t size)
 	       (uint64_t)info.f_bavail * info.f_frsize >= size + (uint64_t)info.f_blocks * info.f_frsize / 4;
 }
 
+// Allocates the pages of a piece at the end of the file. Does it through the mapping, since only then the pages can be
+// huge. Returns false if the file system has no room.
+static bool allocate_in_file(void *memory, size_t size)
+{
+	int error = populate_pages(memory, size);
+
+	return error == EINVAL ? fallocate(file_fd, 0, file_bytes, (off_t)size) == 0 : error == 0;
+}
+
 // Extends the file by a piece and maps it. Returns NULL if the file system has no room.
 static void *extend_file(size_t size)
 {
 	void *memory;
 
-	if (!has_file() || !leaves_enough(size) || fallocate(file_fd, 0, file_bytes, (off_t)size) < 0)
+	if (!has_file() || !leaves_enough(size) || ftruncate(file_fd, file_bytes + (off_t)size) < 0)
 		return NULL;
 	memory = map_piece(size, file_fd, file_bytes);
-	if (memory && populate_pages(memory, size))
+	if (memory && allocate_in_file(memory, size))
 		return memory;
 	if (memory)
 		munmap(memory, size);
@@ -166,8 +175,9 @@ static void *extend_file(size_t size)
 static void *map_anonymous(size_t size)
 {
 	void *memory = map_piece(size, -1, 0);
+	int error = memory ? populate_pages(memory, size) : 0;
 
-	if (!memory || populate_pages(memory, size))
+	if (error == 0 || error == EINVAL) // without MADV_POPULATE_WRITE, the pages are allocated when they are pinned
 		return memory;
 	munmap(memory, size);
 	return NULL;

@@ -139,3 +139,12 @@ void pager_file_sweep(void)
 				unlinkat(dirfd(directory), entry->d_name, 0);
 	closedir(directory);
 }
+
+uint64_t pager_file_place(void)
+{
+	struct stat pid_namespace, directory;
+
+	if (stat("/proc/self/ns/pid", &pid_namespace) < 0 || stat(PAGER_FILE_DIRECTORY, &directory) < 0)
+		return 0;
+	return (uint64_t)pid_namespace.st_ino << 32 | (uint32_t)directory.st_dev;
+}

@@ -32,3 +32,6 @@ int pager_file_open(const struct pager_file *file);
 void pager_file_unlink(const struct pager_file *file);
 // Removes the files of ended processes of this pid namespace, as far as this user may.
 void pager_file_sweep(void);
+// Identifies the pid namespace and the file system for which pager_file_sweep() works in this process. Returns 0 on
+// failure.
+uint64_t pager_file_place(void);

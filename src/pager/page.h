@@ -66,6 +66,8 @@ struct pager_page {
 	_Atomic uint32_t room_comes;
 	// Name of the vGPU that has the device. The text may change while it is read.
 	char holder[PAGER_NAME];
+	// Where the daemon removes the named files of ended processes (pager_file_place() of the daemon); 0: unknown
+	_Atomic uint64_t swept;
 };
 
 struct pager_slot {

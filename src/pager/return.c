@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "pager/drain.h"
 #include "pager/gate.h"
+#include "pager/host_file.h"
 #include "pager/memory.h"
 #include "pager/move.h"
 #include "pager/thread.h"
@@ -69,11 +70,21 @@ static bool wait_for_others(uint64_t waited_ns)
 	return true;
 }
 
-// After a dump, the host memory lies in a file with a name. Releases that memory and removes the name, because a named
-// file would remain after the process has ended. Unpinning waits for the GPU, which is idle now.
+// Returns whether the daemon removes the named files of processes like this one when they have ended. It cannot do that
+// for a process in a container.
+static bool is_swept(void)
+{
+	uint64_t swept = atomic_load(&pager_thread.options.page->swept);
+
+	return swept != 0 && swept == pager_file_place();
+}
+
+// After a dump, the host memory lies in a file with a name. The next dump needs that name: a file whose name was
+// removed cannot get another one. Releases the memory and removes the name if otherwise the file would remain after the
+// process has ended. Unpinning waits for the GPU, which is idle now.
 static void release_named(void)
 {
-	if (!pager_host_is_named())
+	if (!pager_host_is_named() || is_swept())
 		return;
 	pager_memory_forget_copies();
 	pager_host_release();

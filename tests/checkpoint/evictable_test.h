@@ -53,17 +53,28 @@ static inline void wait_for_field(const char *vgpu, pid_t pid, const char *field
 	CHECK_STR(field_of(vgpu, pid, field), wanted);
 }
 
-// Counts the files of host memory that belong to this process. Other tests may run at the same time.
-static inline unsigned count_files(pid_t pid)
+// Counts the files of host memory that belong to this process, and returns the name of the last one. Other tests may
+// run at the same time.
+static inline unsigned find_file(pid_t pid, char ret_name[PAGER_FILE_NAME])
 {
 	DIR *directory = opendir(PAGER_FILE_DIRECTORY);
 	struct pager_file file;
 	unsigned count = 0;
 
 	for (struct dirent *entry; (entry = readdir(directory));)
-		count += pager_file_parse(entry->d_name, &file) && (uint32_t)file.process == (uint32_t)pid;
+		if (pager_file_parse(entry->d_name, &file) && (uint32_t)file.process == (uint32_t)pid) {
+			pager_file_format(&file, ret_name);
+			count++;
+		}
 	closedir(directory);
 	return count;
+}
+
+static inline unsigned count_files(pid_t pid)
+{
+	char name[PAGER_FILE_NAME];
+
+	return find_file(pid, name);
 }
 
 static inline void await_stopped(pid_t pid)

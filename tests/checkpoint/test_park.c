@@ -45,6 +45,8 @@ static void dump_to(const char *vgpu, const char *name, const char *more)
 
 TEST(the_memory_is_in_packs_and_the_program_goes_on)
 {
+	char names[2][PAGER_FILE_NAME];
+
 	prepare(false);
 	struct program program = start_evictable("goes", "");
 	struct vg_ledger_tenant before = place_of("goes", program.pid);
@@ -60,13 +62,33 @@ TEST(the_memory_is_in_packs_and_the_program_goes_on)
 		check_looks_on(&program);
 		CHECK_INT(place_of("goes", program.pid).used, before.used);
 		wait_for_field("goes", program.pid, "state", "running");
+		// The host memory is kept, as after `resume`. The next dump uses the same file.
+		CHECK_INT(find_file(program.pid, names[i > 0]), 1);
 	}
-	await_no_file(program.pid);
+	CHECK_STR(names[0], names[1]);
 	check_quota(&program);
 	dump_to("goes", "goes-end", "");
 	CHECK_INT(await_run(&program), 75);
 	CHECK_INT(count_files(program.pid), 0);
 	check_charged("goes", 0);
+}
+
+// The file of a program that was dumped keeps its name while the program runs. The daemon removes it when the program
+// ends.
+TEST(a_kept_file_is_removed_with_its_program)
+{
+	prepare(false);
+	struct program program = start_evictable("kept", "");
+
+	dump_to("kept", "kept.image", "--leave-running");
+	check_looks_on(&program);
+	wait_for_field("kept", program.pid, "state", "running");
+	CHECK_INT(count_files(program.pid), 1);
+	kill(program.pid, SIGKILL);
+	await_end(program.pid);
+	waitpid(program.run, NULL, 0);
+	await_no_file(program.pid);
+	check_charged("kept", 0);
 }
 
 // Tests that the driver copies none of the program's device memory, since Virgate writes it itself.
@@ -107,7 +129,7 @@ TEST(a_suspended_program_is_dumped_and_stays_suspended)
 		CHECK(report_of(&program).round <= round + 1);
 		CHECK_INT(run("resume %s", what), 0);
 		check_looks_on(&program);
-		await_no_file(program.pid);
+		CHECK_INT(count_files(program.pid), 1);
 	}
 	CHECK_INT(run("suspend away"), 0);
 	dump_to("away", "away-end", "");
@@ -187,7 +209,7 @@ static void check_is_whole(const struct program *program, const char *vgpu, cons
 	}
 	check_looks_on(program);
 	wait_for_field(vgpu, program->pid, "state", "running");
-	await_no_file(program->pid);
+	CHECK(count_files(program->pid) <= 1);
 	CHECK_INT(place_of(vgpu, program->pid).used, before->used);
 	if (is_suspended)
 		CHECK_INT(run("suspend %s", vgpu), 0);
@@ -448,7 +470,7 @@ static void check_comes_back(struct program *program, const char *vgpu, const ch
 	}
 	await_round(program, round + 2);
 	wait_for_field(vgpu, program->pid, "state", "running");
-	await_no_file(program->pid);
+	CHECK(count_files(program->pid) <= 1);
 	check_quota(program);
 }
 

@@ -13,15 +13,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-enum { MOST_THREADS = 16 };
+enum { MOST_THREADS = 64 };
 
 struct fill {
 	const struct image_dir *dir;
 	const struct device_block *blocks, *have;
 	size_t count;
 	int fd;
+	char *map; // the file, mapped; NULL: it is written without a mapping
 	struct phase *phase;
 	_Atomic uint64_t *progress;
 	_Atomic size_t next;
@@ -58,6 +62,44 @@ static int open_pack(const struct fill *fill, const struct device_block *block, 
 	return *pack < 0 ? *pack : 0;
 }
 
+static enum vg_status fail_room(uint64_t bytes, int error)
+{
+	char text[VG_SIZE_TEXT];
+	enum vg_status status =
+		vg_fail(error == ENOSPC ? VG_INSUFFICIENT : VG_SYSTEM, error,
+			"cannot write %s of device memory to " PAGER_FILE_DIRECTORY " for its process: %s",
+			vg_size_format(bytes, text), strerror(error));
+
+	if (error == ENOSPC)
+		vg_fail_amounts(bytes, 0);
+	return status;
+}
+
+// Allocates the pages of a block. Otherwise the process would be killed when it touches a page for which there is no
+// memory. Without a mapping, open_file() has allocated them.
+static enum vg_status allocate_block(const struct fill *fill, size_t index)
+{
+	if (!fill->map || madvise(fill->map + index * DEVICE_BLOCK, DEVICE_BLOCK, MADV_POPULATE_WRITE) == 0)
+		return VG_OK;
+	// EFAULT stands for the SIGBUS that a program would get: the file system is full.
+	return fail_room(fill->count * DEVICE_BLOCK, errno == EFAULT ? ENOSPC : errno);
+}
+
+// Writes a block of the file. The kernel lets only one thread at a time write to a file with pwrite(), but many through
+// a mapping. process_vm_writev() writes there without a SIGBUS if another process truncates the file.
+static enum vg_status write_block(const struct fill *fill, size_t index, const unsigned char *data)
+{
+	struct iovec from = {(void *)data, DEVICE_BLOCK}, to = {fill->map, DEVICE_BLOCK};
+
+	if (fill->map) {
+		to.iov_base = fill->map + index * DEVICE_BLOCK;
+		if (process_vm_writev(getpid(), &from, 1, &to, 1, 0) == DEVICE_BLOCK)
+			return VG_OK;
+	}
+	int r = vg_write_all(fill->fd, data, DEVICE_BLOCK, (off_t)index * DEVICE_BLOCK);
+	return r ? vg_fail(VG_SYSTEM, -r, "the file for the host memory of a process: %s", strerror(-r)) : VG_OK;
+}
+
 static enum vg_status fill_block(struct fill *fill, size_t index, int *pack, uint32_t *number, unsigned char *buffer)
 {
 	const struct device_block *block = &fill->blocks[index];
@@ -70,8 +112,7 @@ static enum vg_status fill_block(struct fill *fill, size_t index, int *pack, uin
 		r = DEVICE_DAMAGED;
 	if (r)
 		return device_block_fail(r, fill->dir->path, block);
-	r = vg_write_all(fill->fd, data, DEVICE_BLOCK, (off_t)index * DEVICE_BLOCK);
-	return r ? vg_fail(VG_SYSTEM, -r, "the file for the host memory of a process: %s", strerror(-r)) : VG_OK;
+	return write_block(fill, index, data);
 }
 
 // Returns whether the file already has the right contents at this block.
@@ -86,14 +127,11 @@ static bool is_there(const struct fill *fill, size_t index)
 	return memcmp(block->digest, have->digest, DIGEST_BYTES) == 0;
 }
 
-static enum vg_status clear_block(struct fill *fill, size_t index)
+static enum vg_status clear_block(const struct fill *fill, size_t index)
 {
-	off_t at = (off_t)index * DEVICE_BLOCK;
+	static const unsigned char zeros[DEVICE_BLOCK];
 
-	if (fallocate(fill->fd, FALLOC_FL_ZERO_RANGE, at, DEVICE_BLOCK) == 0 ||
-	    fallocate(fill->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, DEVICE_BLOCK) == 0)
-		return VG_OK;
-	return vg_fail(VG_SYSTEM, errno, "the file for the host memory of a process: %s", strerror(errno));
+	return write_block(fill, index, zeros);
 }
 
 static void *fill_blocks(void *user)
@@ -107,8 +145,8 @@ static void *fill_blocks(void *user)
 	if (!buffer)
 		keep_error(fill, vg_fail(VG_NO_MEMORY, 0, "no memory for a block"));
 	while (!fill->stop && (index = fill->next++) < fill->count) {
-		enum vg_status status = VG_OK;
-		if (!is_there(fill, index))
+		enum vg_status status = allocate_block(fill, index);
+		if (status == VG_OK && !is_there(fill, index))
 			status = fill->blocks[index].codec == DEVICE_ZERO
 					 ? clear_block(fill, index)
 					 : fill_block(fill, index, &pack, &number, buffer);
@@ -137,22 +175,32 @@ static void join_thread(struct fill *fill, pthread_t thread)
 		report_progress(fill);
 }
 
-// Allocates all pages of the file now. Otherwise the process would be killed when it touches a page for which there is
-// no memory.
-static enum vg_status allocate_pages(int fd, uint64_t bytes)
+// Gives the file its size and maps it, so that its pages can be huge. Leaves fill->map NULL if that is impossible, or
+// if the kernel does not know MADV_POPULATE_WRITE.
+static void map_file(struct fill *fill, uint64_t bytes)
 {
-	char text[VG_SIZE_TEXT];
+	struct stat info;
 
-	if (bytes == 0 || fallocate(fd, 0, 0, (off_t)bytes) == 0)
+	if (bytes == 0 || fstat(fill->fd, &info) < 0 ||
+	    ((uint64_t)info.st_size < bytes && ftruncate(fill->fd, (off_t)bytes) < 0))
+		return;
+	char *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fill->fd, 0);
+	if (map == MAP_FAILED)
+		return;
+	madvise(map, bytes, MADV_HUGEPAGE);
+	if (madvise(map, DEVICE_BLOCK, MADV_POPULATE_WRITE) == 0 || errno != EINVAL)
+		fill->map = map;
+	else
+		munmap(map, bytes);
+}
+
+// Makes the file ready to be written: maps it, or else allocates all of its pages.
+static enum vg_status open_file(struct fill *fill, uint64_t bytes)
+{
+	map_file(fill, bytes);
+	if (fill->map || bytes == 0 || fallocate(fill->fd, 0, 0, (off_t)bytes) == 0)
 		return VG_OK;
-	int error = errno;
-	enum vg_status status =
-		vg_fail(error == ENOSPC ? VG_INSUFFICIENT : VG_SYSTEM, error,
-			"cannot write %s of device memory to " PAGER_FILE_DIRECTORY " for its process: %s",
-			vg_size_format(bytes, text), strerror(error));
-	if (error == ENOSPC)
-		vg_fail_amounts(bytes, 0);
-	return status;
+	return fail_room(bytes, errno);
 }
 
 enum vg_status device_in_fill(const struct image_dir *dir, const struct device_index *index, size_t memory,
@@ -168,7 +216,8 @@ enum vg_status device_in_fill(const struct image_dir *dir, const struct device_i
 	pthread_t threads[MOST_THREADS];
 	unsigned wanted = pool_threads(0), count = 0;
 
-	enum vg_status status = allocate_pages(fd, index->memories[memory].bytes);
+	uint64_t bytes = index->memories[memory].bytes;
+	enum vg_status status = open_file(&fill, bytes);
 	if (status)
 		return status;
 	pthread_mutex_init(&fill.lock, NULL);
@@ -181,6 +230,8 @@ enum vg_status device_in_fill(const struct image_dir *dir, const struct device_i
 	for (unsigned i = 0; i < count; i++)
 		join_thread(&fill, threads[i]);
 	pthread_mutex_destroy(&fill.lock);
+	if (fill.map)
+		munmap(fill.map, bytes);
 	if (fill.status)
 		return vg_fail(fill.status, fill.error.error.code, "%s", fill.error.text);
 	else if (fill.stop)
