@@ -172,6 +172,7 @@ class Bench:
                 options = ["--class", "latency"] if share.endswith("L") else []
                 options += ["--share", share[:-1], "--limit"] if share.endswith("!") else []
                 prefix = [self.virgate, "run", "--name", key[1], "--memory", self.options.memory]
+                options += ["--evictable"] if self.options.evictable else []
                 prefix += ["--mode", self.options.mode, *options, "--"]
             self.workers[key] = Worker(prefix, environment)
         return self.workers[key]
@@ -309,6 +310,7 @@ def main():
     parser.add_argument("--runs", type=int, default=3, help="in vGPUs")
     parser.add_argument("--memory", default="12G", help="of each vGPU; a loop needs 30G")
     parser.add_argument("--mode", default="time", help="of the vGPUs")
+    parser.add_argument("--evictable", action="store_true", help="vGPUs whose memory can move")
     parser.add_argument("--busy", action="store_true", help="beside other work on every CPU core")
     parser.add_argument("--native", action="store_true", help="each case natively, too")
     parser.add_argument("--mps", action="store_true", help="each case over NVIDIA's MPS, too")
