@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests evictable vGPUs: suspend and resume, and more vGPUs on a GPU than fit. Servers with device memory check it at
-each request. A vGPU without programs reserves the rest of the GPU, so that the sizes are the same on every GPU."""
+each request. A vGPU without programs reserves the rest of the GPU, so that the sizes are the same on every GPU.
+eviction.py BUILD [CASE…] runs the named cases only."""
 
 import os
 import random
@@ -17,6 +18,9 @@ BUDGET = GiB // 2 if SIM else 24 * GiB
 MEMORY = BUDGET * 6 // 10  # limit of each vGPU: two do not fit
 SERVER_MIB = MEMORY * 8 // 10 // MiB // 2 * 2  # MiB of each server; cuMemCreate needs multiples of 2 MiB
 FIXED = 40 * MiB if SIM else 2 * GiB
+CYCLES = int(os.environ.get("CYCLES") or (20 if SIM else 1000))
+CYCLES_MIB = int(os.environ.get("CYCLES_MIB") or (32 if SIM else 256))
+CYCLES_SLACK = 2 * MiB  # difference of NVML's figures that is allowed after all cycles
 
 
 class Server:
@@ -257,12 +261,12 @@ def copies_only_changes(nvml):
         os.environ.pop("VIRGATE_SIM_HASH", None)
 
 
-def all_answer(nvml, seconds):
+def all_answer(nvml):
     """Sends requests to random servers: each is answered, and the memory is right."""
     def run(servers):
         chance = random.Random(1)
         waits = []
-        end = time.monotonic() + seconds
+        end = time.monotonic() + (6 if SIM else 60)
         while time.monotonic() < end:
             waits.append(chance.choice(servers).ask("check", "right"))
             time.sleep(chance.random() * (0.2 if SIM else 0.5))
@@ -359,6 +363,53 @@ def leaves_when_idle(nvml):
     return with_servers(1, run, nvml, options=("--idle-suspend", "2"))
 
 
+def count_resources(pid):
+    """Returns the numbers of descriptors and of mappings of a process."""
+    with open(f"/proc/{pid}/maps", encoding="ascii") as file:
+        return len(os.listdir(f"/proc/{pid}/fd")), len(file.readlines())
+
+
+def cycles(nvml):
+    """Suspends and resumes a program again and again while it launches a captured graph. Its memory must be right, and
+    the cycles must leave nothing on the GPU and in the process."""
+    def run(servers):
+        server = servers[0]
+
+        def cycle():
+            virgate("suspend", server.name)
+            virgate("resume", server.name)
+            server.ask("launched", "launched")  # the graph runs again before the next cycle
+
+        def figures():
+            return nvml.memory()["used"], *count_resources(pid)
+
+        def check_memory():
+            server.send("check")
+            line = server.answer(120) or "no answer"
+            check(line.startswith("right "), line)
+            return int(line.split()[1])
+
+        pid = vgpu(server.name)["tenants"][0]["pid"]
+        cycle()  # the first cycle loads the kernel that hashes, and pins host memory
+        used, descriptors, mappings = figures()
+        launches, begun = check_memory(), time.monotonic()
+        for number in range(CYCLES):
+            cycle()
+            now = nvml.memory()["used"]
+            check(abs(now - used) <= CYCLES_SLACK, f"cycle {number}: NVML says {now} bytes, and {used} before")
+        took = time.monotonic() - begun
+        end_used, end_descriptors, end_mappings = figures()
+        check(end_descriptors <= descriptors + 2, f"{end_descriptors} descriptors, and {descriptors} before")
+        check(end_mappings <= mappings + 20, f"{end_mappings} mappings, and {mappings} before")
+        moves = vgpu(server.name)["tenants"][0]["eviction"]["moves"]
+        check(moves >= CYCLES + 1, f"{moves} moves in {CYCLES + 1} cycles")
+        launches = check_memory() - launches
+        return (f"{CYCLES} cycles of {CYCLES_MIB} MiB, {took / CYCLES * 1000:.1f} ms each, {launches} launches, NVML "
+                f"{end_used - used:+d} bytes, {end_mappings - mappings:+d} mappings")
+
+    return with_servers(1, run, nvml, lambda _: [f"{PROGRAMS}/replay", str(CYCLES_MIB)])
+
+
 def refuses(_):
     """Checks that a vGPU is refused if it could not run even while all others are suspended."""
     create("server0")
@@ -374,12 +425,17 @@ def refuses(_):
 def main():
     suite = Suite()
     nvml = Nvml()
+    cases = (suspends, suspends_deep, suspends_by_driver, recovers_deep, suspends_created_memory,
+             suspends_expandable_segments, copies_only_changes, survives_kill, survives_daemon, waits_for_the_busy,
+             suspended_stay_out, leaves_when_idle, cycles, refuses, all_answer)
+    names = sys.argv[2:]
+    unknown = set(names) - {case.__name__ for case in cases}
+    if unknown:
+        sys.exit(f"eviction.py: there is no case {', '.join(sorted(unknown))}")
     virgate("create", "rest", "--memory", f"{(nvml.memory()['total'] - BUDGET) // MiB}M")
-    for function in (suspends, suspends_deep, suspends_by_driver, recovers_deep, suspends_created_memory,
-                     suspends_expandable_segments, copies_only_changes, survives_kill, survives_daemon,
-                     waits_for_the_busy, suspended_stay_out, leaves_when_idle, refuses):
-        suite.test(function.__name__, function, nvml)
-    suite.test("all_answer", all_answer, nvml, 6 if SIM else 60)
+    for case in cases:
+        if not names or case.__name__ in names:
+            suite.test(case.__name__, case, nvml)
     virgate("rm", "rest")
     suite.end()
 

@@ -82,7 +82,9 @@ for part in "$@"; do
 	checkpoint) # CASES="train graph" selects cases; LARGE is the size of the case large, in MiB
 		# shellcheck disable=SC2086
 		run "$part" 280 python3 "$here/checkpoint.py" "$root" ${CASES:-} ;;
-	eviction) run "$part" 290 python3 "$here/$part.py" "$root" ;;
+	eviction) # CASES="cycles" selects cases; CYCLES is the number of suspensions of the case cycles
+		# shellcheck disable=SC2086
+		run "$part" 360 python3 "$here/$part.py" "$root" ${CASES:-} ;;
 	turns) # COUNT is the number of programs that are killed, and of those that are stopped
 		run "$part" $((190 + 2 * ${COUNT:-0})) python3 "$here/turns.py" "$root" ;;
 	sharing | broker | turns_mps | eviction_switch) run "$part" 190 python3 "$here/$part.py" "$root" ;;
