@@ -36,7 +36,7 @@ struct device_out {
 	_Atomic uint64_t done_bytes;
 	pthread_mutex_t lock; // protects the members below, while there are workers
 	int pack_fd;	      // descriptor of the last pack, to which blocks are added; -1: no pack is open
-	int error;	      // -errno of the first error; 0: none
+	int error;	      // errno of the first error; 0: none
 	char where[64];	      // name of the file in the image where the error occurred; "": the source file
 	struct device_written written;
 };
