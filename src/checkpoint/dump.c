@@ -1,7 +1,6 @@
 // Dumps processes. If a step fails before the image is complete, all earlier steps are rolled back.
 #include "base/descriptor.h"
 #include "base/hint.h"
-#include "base/size.h"
 #include "base/status.h"
 #include "checkpoint/criu/criu.h"
 #include "checkpoint/criu/image_tree.h"
@@ -241,7 +240,6 @@ static enum vg_status take_off_gpu(struct dump *dump)
 			  &dump->host_bytes);
 	if (status)
 		return status;
-	dump->host_bytes -= vg_size_min(dump->host_bytes, dump->parking.bytes); // CRIU does not write parked memory
 	status = phase_begin(&dump->phase, VG_CHECKPOINT_LOCK);
 	if (status)
 		return status;
