@@ -13,7 +13,8 @@ TARGETS = all meson-test-prereq
 override MESON_FLAGS += -Dcuda=$(CUDA)
 
 .PHONY: all deps build demo check check-slow check-slurm check-podman check-prometheus check-browser check-deb check-rpm
-.PHONY: check-gpu bench install asan asan-build tsan tsan-build fuzz fuzz-build bundle deb rpm reference clean
+.PHONY: check-gpu slurm-packages bench install asan asan-build tsan tsan-build fuzz fuzz-build bundle deb rpm reference
+.PHONY: clean
 
 all: build
 
@@ -41,14 +42,17 @@ check-slow: build
 		tsan='$(MAKE) --no-print-directory tsan SANITIZED="$(SANITIZED) slow"' \
 		fuzz='$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=150'
 
-# Jobs of a real Slurm. Without its packages, which are installed first, the tests are skipped.
-check-slurm:
-	@PACKAGES='libslurm-dev munge slurm-client slurmctld slurmd' scripts/install-deps
+slurm-packages:
+	@OPTIONAL='libslurm-dev munge slurm-client slurmctld slurmd' scripts/install-deps
+
+# Jobs of a real Slurm. The tests are skipped if its packages cannot be installed, or if no Slurm works on this machine.
+check-slurm: slurm-packages
 	@# meson remembers that a header was missing.
-	@test -e $(BUILD)/integrations/slurm/virgate-slurm.so || test ! -e $(BUILD)/build.ninja || \
+	@test -e $(BUILD)/integrations/slurm/virgate-slurm.so || test ! -e /usr/include/slurm/spank.h || \
+		test ! -e $(BUILD)/build.ninja || \
 		{ meson configure --clearcache $(BUILD) && meson setup --reconfigure $(BUILD) >/dev/null; }
 	@$(MAKE) --no-print-directory build
-	@scripts/check $(BUILD) --suite slurm
+	@scripts/check $(BUILD) --may-skip --suite slurm
 
 # A real Prometheus reads the exporter, and answers every query of the alert rules and the dashboard.
 check-prometheus: export PACKAGES = prometheus

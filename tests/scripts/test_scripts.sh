@@ -55,6 +55,13 @@ expect "sudo" 0 "installing: scdoc libinih-dev" install_deps
 tool apt-get 'echo "E: Unable to locate package scdoc" >&2' 'exit 100'
 expect "apt-get fails" 1 "could not install scdoc libinih-dev: E: Unable to locate package scdoc" \
 	eval 'install_deps 2>&1 >/dev/null'
+tool dpkg-query 'case $* in *slurmd*) exit 1 ;; esac' 'echo install ok installed'
+tool apt-get 'echo "E: Unable to locate package slurmd" >&2' 'exit 100'
+expect "an optional package cannot be installed" 0 "E: Unable to locate package slurmd|tests that need these" \
+	eval 'OPTIONAL="slurmd munge" install_deps 2>&1 >/dev/null | tr "\n" "|"'
+expect "an optional package does not make the script fail" 0 "" eval 'OPTIONAL=slurmd install_deps >/dev/null 2>&1'
+tool apt-get "echo \$* >>'$work/asked'"
+expect "an optional package is installed" 0 "installing: slurmd" eval 'OPTIONAL="slurmd munge" install_deps'
 
 # The stand-in for ldconfig lists the library only from its second call on. That simulates the linker's cache before and
 # after an installation.
@@ -112,7 +119,7 @@ mkdir -p "$work/checking/meson-info" "$work/checking/meson-logs"
 echo '[{"name": "b_sanitize", "value": "none"}]' >"$work/checking/meson-info/intro-buildoptions.json"
 check() { # STATUS LINES…: runs scripts/check; meson exits with STATUS and has LINES in its log
 	tool meson "cat >'$work/checking/meson-logs/testlog.json' <<'END'" "${@:2}" END "exit $1"
-	PATH=$work/bin:$PATH "$root/scripts/check" "$work/checking" | tail -n "${last:-1}" | tr '\n' '|'
+	PATH=$work/bin:$PATH "$root/scripts/check" "$work/checking" ${may_skip-} | tail -n "${last:-1}" | tr '\n' '|'
 	return "${PIPESTATUS[0]}"
 }
 counted='{"name": "a", "result": "OK", "stdout": "skip y: no NVRTC: none\n8 passed, 0 failed, 1 skipped\n"}'
@@ -128,6 +135,13 @@ last=9 expect "each reason is printed once" 0 "a: skip y: no NVRTC: none|b: skip
 expect "a test that reached its time limit" 1 "8 passed, 1 failed, 1 skipped|" check 1 "$counted" \
 	'{"name": "e", "result": "TIMEOUT", "stdout": ""}'
 expect "no test" 1 "0 passed, 0 failed, 0 skipped|" check 0
+expect "only skipped tests" 1 "0 passed, 0 failed, 1 skipped|" check 0 "$whole"
+may_skip=--may-skip
+expect "only tests that may be skipped" 0 "0 passed, 0 failed, 1 skipped|" check 0 "$whole"
+expect "no test that may be skipped" 1 "0 passed, 0 failed, 0 skipped|" check 0
+expect "a failure among tests that may be skipped" 1 "0 passed, 1 failed, 1 skipped|" check 1 "$whole" \
+	'{"name": "f", "result": "FAIL", "stdout": ""}'
+unset may_skip
 # check_again AGAIN LINE: runs scripts/check with a stand-in for meson. In its first run, meson has LINE in its log. In
 # its second run, it has AGAIN in its log, and exits with 0.
 check_again() {

@@ -8,6 +8,7 @@ import contextlib
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -17,6 +18,7 @@ import time
 
 PROGRAMS = ("slurmctld", "slurmd", "munged", "srun", "sbatch", "scancel", "scontrol", "squeue")
 SEARCH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+NOBODY = 65534  # a user that exists on every machine
 PATIENCE = 90  # seconds to wait for an event, because the machine may be busy
 
 
@@ -59,6 +61,26 @@ def free_ports(count):
         if len(ports) == count:
             return ports
     raise AssertionError("no free ports")
+
+
+def find_problem(build):
+    """Returns the reason why a cluster cannot run on this machine, or None if it can.
+
+    Starts a cluster with nothing of Virgate in it, and runs a job there. If that works, a cluster with the plugin must
+    work, too: a failure is then a mistake of the plugin, not a problem of the machine.
+    """
+    why = find_missing()
+    if why:
+        return why
+    bare = Cluster(build, nodes=1, plugin=False)
+    try:
+        with bare:
+            done = bare.call(["srun", "/bin/true"], user=NOBODY, check=False, timeout=PATIENCE)
+            if done.returncode:
+                raise AssertionError(f"srun /bin/true: {' '.join(done.stderr.split())}")
+    except (AssertionError, OSError, subprocess.TimeoutExpired):
+        return f"a Slurm that works on this machine: {bare.problem}"
+    return None
 
 
 class Node:
@@ -123,7 +145,8 @@ class Cluster:
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="vgslurm-", dir="/tmp"))
         self.directory.chmod(0o755)
         self.gpus, self.simulate = gpus, f"devices={gpus},memory=8G,ctx=16M"
-        self.children = []
+        self.plugin = plugin
+        self.children, self.running, self.problem = [], {}, None
         self.environment = {"PATH": SEARCH, "SLURM_CONF": str(self.directory / "slurm.conf"), "LC_ALL": "C",
                             "HOME": "/"}
         self.libraries = self.library_directory()
@@ -200,7 +223,37 @@ PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP
             process = subprocess.Popen([str(word) for word in words], env=environment or self.environment,
                                        stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd="/", **more)
         self.children.append(process)
+        self.running[name] = process
         return process
+
+    def find_ended(self):
+        """Returns what the first daemon that has ended printed last, or None if all run."""
+        for name, process in self.running.items():
+            if process.poll() is not None:
+                return f"{name} ended with status {process.returncode}: {self.last_line(name)}"
+        return None
+
+    def last_line(self, name):
+        for path in (self.directory / f"{name}.out", self.directory / f"{name}.log"):
+            lines = path.read_text(errors="replace").strip() if path.exists() else ""
+            if lines:
+                return lines.splitlines()[-1].strip()
+        return "it printed nothing"
+
+    def wait_for_start(self, what, condition):
+        """Waits until condition() is true, but not if a daemon has ended."""
+        def has_started():
+            ended = self.find_ended()
+            if ended:
+                raise AssertionError(f"{what}: {ended}\n{self.log()}")
+            return condition()
+        wait_until(what, has_started, look=self.log)
+
+    def describe_problem(self, error):
+        """Returns a line that says why the cluster does not work, with the last error in the logs of its daemons."""
+        errors = [line for line in self.log().splitlines() if re.search(r"\b(error|fatal): ", line)]
+        said = str(error).splitlines()[0]
+        return f"{said}; the last error in the logs: {errors[-1].strip()}" if errors and not self.find_ended() else said
 
     def __enter__(self):
         try:
@@ -211,24 +264,27 @@ PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP
             self.start(["munged", "--foreground", "--force", f"--socket={self.directory}/munge", f"--key-file={key}",
                         f"--pid-file={self.directory}/munge.pid", f"--seed-file={self.directory}/munge.seed",
                         f"--log-file={self.directory}/munge.log"], "munged")
-            wait_until("munged listens", (self.directory / "munge").exists, look=self.log)
+            self.wait_for_start("munged listens", (self.directory / "munge").exists)
             self.start_controller()
             for node in self.nodes:
-                node.start_daemon()
+                if self.plugin:
+                    node.start_daemon()
                 node.start_slurmd()
-            self.wait_for_nodes()
-        except BaseException:
-            self.stop()
+            self.wait_for_start("the nodes are idle", self.are_nodes_idle)
+        except BaseException as error:
+            self.__exit__(type(error), error)
             raise
         return self
 
     def start_controller(self):
         self.controller = self.start(["slurmctld", "-D"], "slurmctld")
 
-    def wait_for_nodes(self, state="idle"):
-        wait_until(f"the nodes are {state}",
-                   lambda: self.call(["sinfo", "-h", "-N", "-o", "%t"], check=False).stdout.split() ==
-                   [state] * len(self.nodes), look=self.log)
+    def are_nodes_idle(self):
+        states = self.call(["sinfo", "-h", "-N", "-o", "%t"], check=False).stdout.split()
+        return states == ["idle"] * len(self.nodes)
+
+    def wait_for_nodes(self):
+        wait_until("the nodes are idle", self.are_nodes_idle, look=self.log)
 
     def wait_for_nodes_to_answer(self):
         wait_until("the nodes answer", lambda: "*" not in self.call(["sinfo", "-h", "-N", "-o", "%t"]).stdout)
@@ -296,10 +352,15 @@ PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP
                         found.append(int(entry.name))
         return found
 
-    def stop(self):
+    def end_jobs(self):
         with contextlib.suppress(Exception):
             self.call(["scancel", "--signal=KILL", "--full", "--user=root"], check=False, timeout=20)
             wait_until("all jobs end", lambda: not self.call(["squeue", "-h"], check=False).stdout.strip(), 20)
+
+    def stop(self):
+        controller = self.running.get("slurmctld")
+        if controller and controller.poll() is None:
+            self.end_jobs()
         for process in reversed(self.children):
             if process.poll() is None:
                 process.terminate()
@@ -313,7 +374,8 @@ PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def __exit__(self, *_):
+    def __exit__(self, _type=None, error=None, _trace=None):
+        self.problem = self.describe_problem(error) if error else None
         self.stop()
         if not os.environ.get("VIRGATE_KEEP"):
             shutil.rmtree(self.directory, ignore_errors=True)

@@ -83,7 +83,7 @@ def measure_daemon(c, vgpus, seconds=10):
 
 def main():
     build, count = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 20
-    why = slurm.find_missing()
+    why = slurm.find_problem(build)
     if why:
         print(f"skip: needs {why}")
         return 77

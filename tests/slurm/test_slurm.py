@@ -15,7 +15,7 @@ import traceback
 
 import cluster as slurm
 
-USER, OTHER = 65534, 1  # two users that exist on every machine
+USER, OTHER = slurm.NOBODY, 1  # two users that exist on every machine
 EXAMPLES = ""
 MIB = 1 << 20
 PLAIN, ONE_GPU, LUA = "plain", "one GPU in each node", "with job_submit.lua"
@@ -456,37 +456,71 @@ def whole_and_shared_never_meet(c):
         check(c.wait_for_end(job) == "COMPLETED", job, c.output(job))
 
 
+def count_tenants(node):
+    return node.virgate("ps", "--sim").stdout.count(" tenant ")
+
+
+def submit_requeue(c, images, **more):
+    """Submits the example of a job that moves, and waits until its program runs. Returns the job, and its node before
+    the other one."""
+    images.mkdir()
+    environment = dict(c.environment, VIRGATE_IMAGES=str(images), PATH=f"{c.build}/cli:{slurm.SEARCH}", **more)
+    source = pathlib.Path(__file__).resolve().parents[2] / "examples/slurm/requeue.sbatch"
+    out = c.call(["sbatch", "--parsable", "-o", f"{c.directory}/jobs/%j.out", "--vgpu-memory=1G", "--gres=shard:1",
+                  source, c.build / "tests/checkpoint/tenant", images / "report", 64, 1, 2], environment=environment)
+    job = int(out.stdout)
+    slurm.wait_until("the program runs", lambda: sum(map(count_tenants, c.nodes)) == 1,
+                     look=lambda: c.output(job) + c.log())
+    return job, *sorted(c.nodes, key=count_tenants, reverse=True)
+
+
+@contextlib.contextmanager
+def drained(c, node):
+    c.call(["scontrol", "update", f"node={node.name}", "state=drain", "reason=test"])
+    try:
+        yield
+    finally:
+        c.call(["scontrol", "update", f"node={node.name}", "state=resume"])
+
+
 @test_in(ONE_GPU)
 def job_moves_to_the_other_node(c):
     criu = os.environ.get("VIRGATE_CRIU") or shutil.which("criu", path=slurm.SEARCH)
     if not criu:
         raise Skip("CRIU 4.1, in PATH or in VIRGATE_CRIU")
-    images = c.directory / "images"
-    images.mkdir()
-    environment = dict(c.environment, VIRGATE_IMAGES=str(images), VIRGATE_CRIU=criu,
-                       PATH=f"{c.build}/cli:{slurm.SEARCH}")
-    source = pathlib.Path(__file__).resolve().parents[2] / "examples/slurm/requeue.sbatch"
-    out = c.call(["sbatch", "--parsable", "-o", f"{c.directory}/jobs/%j.out", "--vgpu-memory=1G", "--gres=shard:1",
-                  source, c.build / "tests/checkpoint/tenant", images / "report", 64, 1, 2], environment=environment)
-    job = int(out.stdout)
+    job, old, new = submit_requeue(c, c.directory / "images", VIRGATE_CRIU=criu)
     look = lambda: c.output(job) + c.log()  # noqa: E731
-    tenants = lambda node: node.virgate("ps", "--sim").stdout.count(" tenant ")  # noqa: E731
-    slurm.wait_until("the program runs", lambda: sum(map(tenants, c.nodes)) == 1, look=look)
-    old = next(node for node in c.nodes if tenants(node))
-    new = next(node for node in c.nodes if node is not old)
     before = old.virgate("ps", "--sim").stdout
-    c.call(["scontrol", "update", f"node={old.name}", "state=drain", "reason=test"])
-    c.call(["scancel", "--batch", "--signal=USR1", job])
-    slurm.wait_until("the program runs on the other node", lambda: tenants(new) == 1, look=look)
-    slurm.wait_until("the restore is reported", lambda: "restored process" in c.output(job), look=look)
-    pid = [line.split()[0] for line in before.splitlines() if " tenant " in line][0]
-    check(pid in new.virgate("ps", "--sim").stdout, before, new.virgate("ps", "--sim").stdout)
-    check(not old.vgpus(), old.vgpus())
-    check(c.job(job)["Restarts"] == "1", c.job(job))
-    c.call(["scontrol", "update", f"node={old.name}", "state=resume"])
+    with drained(c, old):
+        c.call(["scancel", "--batch", "--signal=USR1", job])
+        slurm.wait_until("the program runs on the other node", lambda: count_tenants(new) == 1, look=look)
+        slurm.wait_until("the restore is reported", lambda: "restored process" in c.output(job), look=look)
+        pid = [line.split()[0] for line in before.splitlines() if " tenant " in line][0]
+        check(pid in new.virgate("ps", "--sim").stdout, before, new.virgate("ps", "--sim").stdout)
+        check(not old.vgpus(), old.vgpus())
+        check(c.job(job)["Restarts"] == "1", c.job(job))
     c.call(["scancel", job])  # this also ends the restored process
     c.wait_until_clean()
     slurm.wait_until("the process is gone", lambda: not pathlib.Path(f"/proc/{pid}").exists())
+
+
+@test_in(ONE_GPU)
+def image_moves_to_the_other_node(c):
+    # A stand-in for CRIU writes an image, but cannot restore a process. The job must keep the image then.
+    images, standin = c.directory / "kept", c.directory / "standin"
+    standin.mkdir()
+    (standin / "fail").write_text("restore\n")
+    script = pathlib.Path(__file__).resolve().parents[1] / "checkpoint/criu_standin.sh"
+    job, old, new = submit_requeue(c, images, VIRGATE_CRIU=str(script), STANDIN=str(standin))
+    with drained(c, old):
+        c.call(["scancel", "--batch", "--signal=USR1", job])
+        check(c.wait_for_end(job) == "FAILED", c.output(job), c.log())
+    said, fields = c.output(job), c.job(job)
+    check(f"job {job}: saved on {old.name}" in said and f"job {job}: continues on {new.name}" in said, said)
+    check("told to fail" in said and fields["ExitCode"] == "125:0" and fields["Restarts"] == "1", said, fields)
+    check([line.split()[0] for line in (standin / "said").read_text().splitlines()] == ["dump", "restore"],
+          (standin / "said").read_text())
+    check((images / str(job) / "virgate.json").exists(), list(images.iterdir()))
 
 
 def make_cluster(build, where):
@@ -546,7 +580,7 @@ def main():
     global EXAMPLES  # pylint: disable=global-statement
     build, word = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2] if len(sys.argv) > 2 else ""
     EXAMPLES = build / "examples"
-    why = slurm.find_missing()
+    why = slurm.find_problem(build)
     if why:
         every = [function for functions in TESTS.values() for function in functions]
         for function in every:
