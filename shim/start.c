@@ -2,6 +2,7 @@
 // the layers: registers functions of higher layers that lower layers call.
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -99,16 +100,55 @@ static void choose_named(struct job *job, const char *visible)
 	*job = chosen;
 }
 
+// Returns the position of an entry in a list with commas, and the number of the list's entries; -1: not found.
+static int find_entry(const char *list, const char *entry, size_t length, unsigned int *ret_count)
+{
+	int found = -1;
+
+	*ret_count = 0;
+	for (size_t here; *list; list += here + (list[here] == ',')) {
+		here = strcspn(list, ",");
+		if (found < 0 && here == length && strncmp(list, entry, length) == 0)
+			found = (int)*ret_count;
+		++*ret_count;
+	}
+	return found;
+}
+
+enum { NUMBERS = 4 * SHIM_DEVICES }; // a list with a number below 100 for each device is shorter
+
+// Translates the numbers that Slurm has set for a task of srun. Without a device cgroup they count the GPUs of the
+// node, and equal SLURM_STEP_GPUS. Their positions in SLURM_JOB_GPUS count the devices of the vGPU's job, if that has
+// all GPUs of Slurm's job. Returns `visible` if Slurm has not set it, or if it counts other GPUs.
+static const char *translate_slurm(const struct job *job, const char *visible, char text[NUMBERS])
+{
+	const char *step = secure_getenv("SLURM_STEP_GPUS"), *all = secure_getenv("SLURM_JOB_GPUS");
+	size_t put = 0;
+
+	if (!step || !all || strcmp(step, visible) != 0)
+		return visible;
+	for (size_t length; *step; step += length + (step[length] == ',')) {
+		unsigned int count;
+		length = strcspn(step, ",");
+		int position = find_entry(all, step, length, &count);
+		if (position < 0 || count != job->count || put + 4 > NUMBERS)
+			return visible;
+		put += (size_t)snprintf(text + put, NUMBERS - put, "%s%d", put ? "," : "", position);
+	}
+	return put ? text : visible;
+}
+
 // Makes the driver show only devices of the job. If the environment has another CUDA_VISIBLE_DEVICES, which programs
 // such as torchrun and mpirun set for each process, shows only those of the job's devices that it names.
 static void show_our_devices(struct job *job)
 {
 	const char *visible = secure_getenv("CUDA_VISIBLE_DEVICES");
+	char numbers[NUMBERS];
 	char list[SHIM_DEVICES * (SHIM_UUID_TEXT + 1)] = "";
 	size_t length = 0;
 
 	if (visible)
-		choose_named(job, visible);
+		choose_named(job, translate_slurm(job, visible, numbers));
 	for (unsigned int i = 0; i < job->count; i++) {
 		if (i)
 			list[length++] = ',';

@@ -74,6 +74,38 @@ TEST(launchers_choose_gpus_of_the_job)
 	CHECK_CONTAINS(result.err, "cuInit)(0): 100");
 }
 
+// Without a device cgroup, the numbers that Slurm sets for a task of srun count the GPUs of the node.
+TEST(tasks_of_slurm_choose_gpus_of_the_job)
+{
+	static const struct {
+		const char *visible, *step, *job, *devices, *first;
+	} all[] = {
+		{"5", "5", "2,5", "devices: 1\n", "vGPU train.1: asked"},
+		{"2,5", "2,5", "2,5", "devices: 2\n", "vGPU train.0: asked"},
+		{"2", "2", "1,2", "devices: 1\n", "vGPU train.1: asked"},
+		{"1", "1", "1,2", "devices: 1\n", "vGPU train.0: asked"},
+		{"10", "10", "1,10", "devices: 1\n", "vGPU train.1: asked"},
+		// with a device cgroup, or after a script has changed the numbers, they count the GPUs of the job
+		{"1", "2,5", "2,5", "devices: 1\n", "vGPU train.1: asked"},
+		{"0", "5", "2,5", "devices: 1\n", "vGPU train.0: asked"},
+		// the vGPUs are not on all GPUs of Slurm's job
+		{"1", "1", "1,2,3", "devices: 1\n", "vGPU train.1: asked"},
+		{"1", "1", "2,5", "devices: 1\n", "vGPU train.1: asked"},
+		{"1", "1", "", "devices: 1\n", "vGPU train.1: asked"},
+	};
+	char script[256];
+
+	node_start();
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		snprintf(script, sizeof script, "CUDA_VISIBLE_DEVICES=%s SLURM_STEP_GPUS=%s SLURM_JOB_GPUS=%s exec %s",
+			 all[i].visible, all[i].step, all[i].job, JOB_USER);
+		CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--name", "train", "sh", "-c", script),
+			  0);
+		CHECK_CONTAINS(result.out, all[i].devices);
+		CHECK_CONTAINS(result.err, all[i].first);
+	}
+}
+
 TEST(job_takes_named_or_visible_gpus_only)
 {
 	char uuids[2][48], both[100];

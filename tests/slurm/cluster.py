@@ -333,6 +333,18 @@ PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP
     def wait_until_clean(self):
         wait_until("no vGPU is left", lambda: not any(node.vgpus() for node in self.nodes), look=self.log)
 
+    def clean_up(self):
+        """Removes the jobs and vGPUs that a failed test left, so that the next test can pass."""
+        self.call(["scancel", "--signal=KILL", "--full", "--state=RUNNING"], check=False)
+        self.call(["scancel", "-u", "root,nobody,daemon"], check=False)
+        for node in self.nodes:
+            if node.daemon.poll() is not None:
+                node.start_daemon()
+            if node.slurmd.poll() is not None:
+                node.start_slurmd()
+            for name in node.vgpus():
+                node.virgate("rm", name, "--sim", "--force", check=False)
+
     def log(self):
         parts = []
         for path in sorted(self.directory.glob("*.log")) + sorted(self.directory.glob("*.out")):

@@ -174,6 +174,22 @@ def another_users_vgpu_is_refused(c):
 
 
 @test
+def tasks_choose_gpus_of_a_vgpu_job(c):
+    node, inner = c.nodes[0], f"{EXAMPLES}/devices"
+    environment = dict(node.environment(c.common), PATH=f"{c.build}/cli:{slurm.SEARCH}")
+    blocker = c.sbatch("sleep 600", "-wnode1", "--gres=gpu:1")  # so the GPU of the first job is not that of index 0
+    c.wait_for(blocker, "RUNNING")
+    for gpus, binding, indices in ((1, "-n1", ["1"]), (2, "-n2 --gpu-bind=single:1", ["0", "1"])):
+        job = c.sbatch(f"virgate run --sim --gpus {gpus} --memory 1G -- srun {binding} {inner}", "-wnode1", "-n2",
+                       f"--gres=gpu:{gpus}", user=USER, environment=environment)
+        check(c.wait_for_end(job) == "COMPLETED", c.output(job), c.log())
+        uuids = [word for word in c.output(job).split() if word.startswith("GPU-")]
+        check(sorted(index_of(node, uuid) for uuid in uuids) == indices, c.output(job))
+        check(c.output(job).count("of 1024 MiB free") == gpus, c.output(job))
+        c.call(["scancel", blocker])
+
+
+@test
 def array_job(c):
     job = c.sbatch(f"{EXAMPLES}/vector_add; printenv VIRGATE_VGPU", "--array=0-5", "--vgpu-memory=1G",
                    "--gres=shard:1", "-o", f"{c.directory}/jobs/array-%a.out", user=USER)
@@ -546,7 +562,7 @@ def run_test(c, function):
     except Exception:  # pylint: disable=broad-except
         print(f"FAIL {function.__name__}", flush=True)
         traceback.print_exc(file=sys.stdout)
-        clean_up(c)
+        c.clean_up()
         return 0, 1, 0
 
 
@@ -561,19 +577,6 @@ def run_tests(build, word):
                 counts = tuple(map(sum, zip(counts, run_test(c, function))))
     print("{} passed, {} failed, {} skipped".format(*counts))
     return 1 if counts[1] else 0 if counts[0] else 77
-
-
-def clean_up(c):
-    """Removes the jobs and vGPUs that a failed test left, so that the next test can pass."""
-    c.call(["scancel", "--signal=KILL", "--full", "--state=RUNNING"], check=False)
-    c.call(["scancel", "-u", "root,nobody,daemon"], check=False)
-    for node in c.nodes:
-        if node.daemon.poll() is not None:
-            node.start_daemon()
-        if node.slurmd.poll() is not None:
-            node.start_slurmd()
-        for name in node.vgpus():
-            node.virgate("rm", name, "--sim", "--force", check=False)
 
 
 def main():
