@@ -3,10 +3,13 @@
 #include "base/descriptor.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 
 enum { MOST_PASSED = 253 }; // SCM_MAX_FD: the most descriptors that the kernel passes in one packet
@@ -94,16 +97,55 @@ int vg_wire_address(const char *path, struct sockaddr_un *ret_address)
 	return 0;
 }
 
+// Returns the user id by which the kernel shows users that this process's user namespace does not have.
+static uid_t unmapped_user(void)
+{
+	unsigned int first = 0, count = 0, uid = 65534;
+	FILE *map = fopen("/proc/self/uid_map", "re"), *overflow = fopen("/proc/sys/kernel/overflowuid", "re");
+
+	if (!map || fscanf(map, "%u %*u %u", &first, &count) != 2 || (first == 0 && count == UINT32_MAX))
+		uid = (uid_t)-1; // this namespace has all users
+	else if (overflow && fscanf(overflow, "%u", &uid) != 1)
+		uid = (uid_t)-1;
+	if (map)
+		fclose(map);
+	if (overflow)
+		fclose(overflow);
+	return uid;
+}
+
+// Returns whether only the owners of the directories above a file can have created it: no group and no others may write
+// to one of them.
+static bool is_path_protected(const char *path)
+{
+	char real[PATH_MAX];
+	struct stat info;
+
+	if (!realpath(path, real))
+		return false;
+	for (char *slash = strrchr(real, '/'); slash; slash = strrchr(real, '/')) {
+		slash[slash == real] = '\0';
+		if (stat(real, &info) < 0 || info.st_mode & (S_IWGRP | S_IWOTH))
+			return false;
+		if (slash == real)
+			return true;
+	}
+	return false;
+}
+
 // Checks the user of the listening process. Any user can listen at the path of a daemon that has ended, so only daemons
-// of root and of this user are trusted.
-static int check_peer(int fd)
+// of root and of this user are trusted. In a user namespace, as of a container without root, the kernel does not say
+// whether a process is root's. There the path counts: only the owners of its directories may be able to listen there.
+static int check_peer(int fd, const char *path)
 {
 	struct ucred peer;
 	socklen_t size = sizeof peer;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
 		return -errno;
-	return peer.uid == 0 || peer.uid == geteuid() ? 0 : -EPERM;
+	if (peer.uid == 0 || peer.uid == geteuid())
+		return 0;
+	return peer.uid == unmapped_user() && is_path_protected(path) ? 0 : -EPERM;
 }
 
 static int connect_to(const char *path, int flags, int timeout_ms)
@@ -128,7 +170,7 @@ static int connect_to(const char *path, int flags, int timeout_ms)
 		close(fd);
 		return r;
 	}
-	r = check_peer(fd);
+	r = check_peer(fd, path);
 	if (r < 0)
 		close(fd);
 	return r < 0 ? r : fd;

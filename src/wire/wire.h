@@ -102,7 +102,9 @@ int vg_wire_check(const void *packet, size_t length, struct vg_wire_header *ret_
 // Fills the address of a socket. Returns 0, or -ENAMETOOLONG if the path is longer than 107 bytes.
 int vg_wire_address(const char *path, struct sockaddr_un *ret_address);
 // Connects to the socket. Sending and receiving on the connection fail after `timeout_ms`. Returns the descriptor or
-// -errno; -EPERM: the listener belongs to another user, not root, so it cannot be trusted.
+// -errno; -EPERM: the listener belongs to another user, not root, so it cannot be trusted. In a user namespace without
+// root, a user that the namespace does not have is trusted if no group and no others may write to the directories above
+// the socket.
 int vg_wire_connect(const char *path, int timeout_ms);
 // Sends a packet. Returns 0 or -errno; never raises SIGPIPE.
 int vg_wire_send(int fd, enum vg_wire_type type, uint32_t flags, const void *payload, size_t size,

@@ -119,10 +119,11 @@ class Place:
     def __init__(self, top, user, runtime, image):
         self.top = os.path.join(top, f"{user}-{runtime}")
         self.user, self.runtime, self.entry = user, runtime, pwd.getpwnam(user)
-        for name in ("", "run", "state", "sim", "cdi", "xdg", "home"):
+        for name in ("", "run", "state", "sim", "cdi", "xdg", "home", "system"):
             os.makedirs(os.path.join(self.top, name), mode=0o700, exist_ok=True)
         os.chmod(self.top, 0o755)
         os.chmod(self.path("cdi"), 0o755)
+        os.chmod(self.path("system"), 0o755)
         with open(self.path("storage.conf"), "w") as file:
             file.write(f'[storage]\ndriver = "{"overlay" if user == "root" else "vfs"}"\n'
                        f'runroot = "{self.path("runroot")}"\ngraphroot = "{self.path("graph")}"\n')
@@ -135,7 +136,7 @@ class Place:
             "VIRGATE_SYSTEM_CONFIG": self.path("virgate.conf"), "CONTAINERS_STORAGE_CONF": self.path("storage.conf")}
         if user != "root":
             call(["chown", "-R", user, self.top])
-            call(["chown", "root", self.path("sim")])
+            call(["chown", "root", self.path("sim"), self.path("system")])
         self.share_simulation()
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         self.limits = ["--ulimit", f"nofile={min(hard, 4096)}:{min(hard, 4096)}", "--ulimit", "nproc=2048:2048"]
@@ -170,18 +171,23 @@ class Place:
         with open(self.path("cdi/virgate.json"), "w") as file:
             file.write(output)
 
+    @property
+    def enter(self):
+        return ["nsenter", f"--mount=/proc/{self.holder.pid}/ns/mnt"]
+
     def podman(self, *words):
-        return run(["nsenter", f"--mount=/proc/{self.holder.pid}/ns/mnt", *self.drop, "podman", "--runtime",
-                    self.runtime, *words], self.environment, cwd=self.top)
+        return run([*self.enter, *self.drop, "podman", "--runtime", self.runtime, *words], self.environment,
+                   cwd=self.top)
 
     def start(self):
         """Starts a process in a new mount namespace, in which all commands of podman then run."""
         # crun refuses a machine that has both versions of control groups mounted.
         script = ("umount /sys/fs/cgroup/unified 2>/dev/null; mkdir -p /etc/cdi;"
-                  " mount --bind \"$1\" /etc/cdi || exit 1; echo ready; exec sleep infinity")
+                  " mount --bind \"$1\" /etc/cdi && mount --bind \"$2\" /mnt || exit 1; echo ready;"
+                  " exec sleep infinity")
         with lock:
-            self.holder = subprocess.Popen(["unshare", "-m", "sh", "-c", script, "sh", self.path("cdi")],
-                                           stdout=subprocess.PIPE, text=True)
+            self.holder = subprocess.Popen(["unshare", "-m", "sh", "-c", script, "sh", self.path("cdi"),
+                                            self.path("system")], stdout=subprocess.PIPE, text=True)
             own_children.add(self.holder.pid)
         if self.holder.stdout.readline() != "ready\n":
             raise CannotRun("no mount namespace with another /etc/cdi can be made here")
@@ -348,6 +354,41 @@ def test_program_without_the_library_is_outside(place):
     result = place.run("a", *words)  # the program waits until it is killed, so this returns only if it was killed
     assert result.returncode == 137, result
     place.generate()
+
+
+def start_system_daemon(place):
+    """Starts root's daemon at /mnt, a directory of the place. Returns it, and the environment for its clients."""
+    environment = {**place.environment, "VIRGATE_RUNTIME_DIR": "/mnt", "VIRGATE_STATE_DIR": place.path("system-state")}
+    program = os.path.join(os.path.dirname(os.path.dirname(VIRGATE)), "daemon/virgated")
+    ready, write = os.pipe()
+    with lock:
+        child = subprocess.Popen([*place.enter, program, "--system", "--ready-fd", str(write)], env=environment,
+                                 pass_fds=[write])
+        own_children.add(child.pid)
+    os.close(write)
+    with os.fdopen(ready, "rb") as file:
+        assert file.read(1) == b"1", "root's daemon does not start"
+    return child, environment
+
+
+def test_another_users_vgpu_is_refused(place):
+    if place.user == "root":
+        raise CannotRun("podman without root")
+    own = place.environment
+    daemon, place.environment = start_system_daemon(place)
+    try:
+        for words in (["create", "roots", "--memory", "256M"],
+                      ["cdi", "generate", "--output", place.path("cdi/virgate.json")]):
+            result = run([*place.enter, VIRGATE, *words], place.environment)
+            assert result.returncode == 0, result
+        result = place.run("roots", "/app/tenant")
+        assert result.returncode and "vGPU roots" in result.stdout, result
+        check_quota(place, "profile:small", 128)
+    finally:
+        place.environment = own
+        daemon.terminate()
+        daemon.wait()
+        place.generate()
 
 
 def test_stale_file_is_refused(place):

@@ -6,7 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 
 static int ends[2];
 static struct vg_wire_message message;
@@ -224,4 +229,82 @@ TEST(request_gets_answer_in_parts)
 	memset(long_path, 'x', sizeof long_path - 1), long_path[sizeof long_path - 1] = '\0';
 	CHECK_INT(vg_wire_request(long_path, "{}", 100, &answer), -ENAMETOOLONG);
 	rmdir(directory);
+}
+
+// ---- whom a client trusts -------------------------------------------------------------------------------
+
+static void write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY);
+
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		_exit(77);
+	close(fd);
+}
+
+// Connects to /mnt/s as an ordinary user, and exits with the error, or with 0. With `map`, does so in a user namespace
+// that has only this user, as a container without root. 77: that is not possible here.
+static void connect_as_another_user(const char *map)
+{
+	if (setresuid(65534, 65534, 65534) < 0 || (map && unshare(CLONE_NEWUSER) < 0))
+		_exit(77);
+	prctl(PR_SET_DUMPABLE, 1); // setresuid() has given /proc/self to root
+	if (map)
+		write_file("/proc/self/uid_map", map);
+	int fd = vg_wire_connect("/mnt/s", 1000);
+	_exit(fd < 0 ? -fd : 0);
+}
+
+// Listens at /mnt/s as the user `listener`, in a directory with this mode, and connects to it. Returns the exit status
+// of connect_as_another_user().
+static int trust(uid_t listener, mode_t mode, const char *map)
+{
+	struct sockaddr_un address;
+	int status;
+
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		    mount("none", "/mnt", "tmpfs", 0, NULL) < 0)
+			_exit(77);
+		int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+		vg_wire_address("/mnt/s", &address);
+		if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || chmod("/mnt/s", 0666) < 0 ||
+		    chmod("/mnt", mode) < 0 || seteuid(listener) < 0 || listen(fd, 8) < 0 || seteuid(0) < 0)
+			_exit(78);
+		pid = fork();
+		if (pid == 0)
+			connect_as_another_user(map);
+		waitpid(pid, &status, 0);
+		_exit(WEXITSTATUS(status));
+	}
+	waitpid(pid, &status, 0);
+	return WEXITSTATUS(status);
+}
+
+TEST(client_trusts_root_and_its_own_user)
+{
+	if (geteuid() != 0)
+		SKIP("needs root, to be several users");
+	int root = trust(0, 0755, NULL);
+	if (root == 77)
+		SKIP("needs the right to mount");
+	CHECK_INT(root, 0);
+	CHECK_INT(trust(65534, 0755, NULL), 0);
+	CHECK_INT(trust(1, 0755, NULL), EPERM);
+}
+
+TEST(client_in_a_user_namespace_trusts_protected_directories)
+{
+	if (geteuid() != 0)
+		SKIP("needs root, to be several users");
+	int root = trust(0, 0755, "0 65534 1");
+	if (root == 77)
+		SKIP("needs the right to make namespaces");
+	CHECK_INT(root, 0);
+	CHECK_INT(trust(65534, 0777, "0 65534 1"), 0);
+	CHECK_INT(trust(0, 0775, "0 65534 1"), EPERM);
+	CHECK_INT(trust(0, 0757, "0 65534 1"), EPERM);
+	CHECK_INT(trust(0, 01777, "0 65534 1"), EPERM);
+	CHECK_INT(trust(1, 0777, "0 65534 1"), EPERM);
 }
