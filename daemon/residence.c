@@ -138,7 +138,6 @@ static void update_residence(struct vgpu *vgpu, const struct facts *facts, uint6
 		residence->refusals = 0;
 	if (residence->state == RESIDENCE_IN && before != RESIDENCE_IN) {
 		residence->in_since_ns = now;
-		eviction_set_room_comes(vgpu, false);
 		residence->is_called = false;
 	}
 	bool wants = is_ordered_out(vgpu) && (facts->waiting || residence->is_called);
@@ -189,9 +188,12 @@ static void carry_out_orders(struct node *node, struct vgpu *const *vgpus, const
 	bool is_one_leaving = false;
 
 	for (size_t i = 0; i < count; i++)
-		is_one_leaving |= orders[i].out && orders[i].state == RESIDENCE_LEAVING;
-	for (size_t i = 0; i < count; i++)
+		is_one_leaving |= orders[i].out && orders[i].state == RESIDENCE_LEAVING && orders[i].has_drained;
+	for (size_t i = 0; i < count; i++) {
 		eviction_name_holder(vgpus[i], orders[i].out ? holder : "");
+		// Programs that need memory meanwhile wait for the room: those that return, and those that allocate.
+		eviction_set_room_comes(vgpus[i], !orders[i].out && is_one_leaving);
+	}
 	for (size_t i = 0; i < count; i++) {
 		bool is_evicted = orders[i].out && !orders[i].is_suspended;
 		struct residence *residence = &vgpus[i]->residence;
@@ -205,7 +207,6 @@ static void carry_out_orders(struct node *node, struct vgpu *const *vgpus, const
 		journal_add(node, is_evicted ? JOURNAL_EVICTED : JOURNAL_RETURNED,
 			    &(struct journal_note){.vgpu = vgpus[i]}, "%s",
 			    is_evicted ? "its memory moves to the host" : "its memory may return to the GPU");
-		eviction_set_room_comes(vgpus[i], !is_evicted && is_one_leaving);
 		eviction_apply(vgpus[i], DRAIN_MS);
 	}
 }

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hint.h"
 #include "pager/blocks.h"
+#include "pager/drain.h"
 #include "pager/gate.h"
 #include "pager/host.h"
 #include "pager/host_file.h"
@@ -21,6 +23,8 @@
 _Atomic unsigned int shim_captures;
 
 static const struct vg_ledger *ledger;
+static const uint64_t room_patience_ns = 10000000000; // how long an allocation waits for memory that is leaving
+static const long look_for_room_ns = 500000;
 
 // each element is the distance of a stub from this table
 extern const int32_t shim_evict_stubs[VG_ENTRY_COUNT] SHIM_HIDDEN;
@@ -302,6 +306,28 @@ bool shim_evict_is_possible(void)
 	return shim_evictable && !is_capturing();
 }
 
+static bool is_room_coming(void)
+{
+	return atomic_load(&vg_ledger_pager_page(ledger)->room_comes);
+}
+
+struct shim_evict_attempt shim_evict_begin(enum vg_entry entry)
+{
+	return (struct shim_evict_attempt){entry, vg_clock_monotonic_ns(), is_room_coming()};
+}
+
+bool shim_evict_try_again(struct shim_evict_attempt *attempt, CUresult result)
+{
+	if (result != CUDA_ERROR_OUT_OF_MEMORY || !attempt->is_room_coming ||
+	    vg_clock_monotonic_ns() - attempt->began_ns > room_patience_ns)
+		return false;
+	pager_leave();
+	pager_sleep(look_for_room_ns);
+	pager_enter(attempt->entry);
+	attempt->is_room_coming = is_room_coming();
+	return true;
+}
+
 CUresult shim_evict_allocate(enum vg_entry entry, CUdeviceptr *address, size_t bytes)
 {
 	CUcontext context = NULL;
@@ -315,7 +341,10 @@ CUresult shim_evict_allocate(enum vg_entry entry, CUdeviceptr *address, size_t b
 	} else {
 		uint64_t freed = is_capturing() ? 0 : pager_memory_free_rest();
 		shim_refund_evictable(VG_LEDGER_DEVICE, freed);
-		result = pager_memory_allocate(bytes, context, address);
+		struct shim_evict_attempt attempt = shim_evict_begin(entry);
+		do
+			result = pager_memory_allocate(bytes, context, address);
+		while (shim_evict_try_again(&attempt, result));
 		pager_note_bytes();
 	}
 	pager_leave();

@@ -28,6 +28,18 @@ void shim_evict_forget(CUdeviceptr address);
 void shim_evict_forget_context(CUcontext context);
 bool shim_is_evictable(CUdeviceptr address);
 
+// A call that allocates evictable memory inside the pager's gate, and repeats the attempt while others make room.
+struct shim_evict_attempt {
+	enum vg_entry entry;
+	uint64_t began_ns;
+	bool is_room_coming; // before the attempt
+};
+// Call it before the first attempt.
+struct shim_evict_attempt shim_evict_begin(enum vg_entry entry);
+// Returns whether the caller must try again: the device was full, but memory of other vGPUs was leaving it. Waits a
+// moment outside the gate, so that the memory of this process can leave meanwhile, too.
+bool shim_evict_try_again(struct shim_evict_attempt *attempt, CUresult result);
+
 // Returns whether a cuMemCreate() call with these properties makes evictable memory (evict_handles.c), which is charged
 // by shim_charge_evictable().
 bool shim_evict_can_create(size_t size, const CUmemAllocationProp *properties, unsigned long long flags);

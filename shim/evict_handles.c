@@ -86,11 +86,14 @@ static CUresult CUDAAPI with_cuDeviceGetAttribute(int *value, CUdevice_attribute
 static CUresult CUDAAPI with_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 					 const CUmemAllocationProp *properties, unsigned long long flags)
 {
+	struct shim_evict_attempt attempt = shim_evict_begin(VG_ENTRY_cuMemCreate);
 	CUresult result;
 
 	if (!handle || !shim_evict_can_create(size, properties, flags))
 		return driver.cuMemCreate(handle, size, properties, flags);
-	result = pager_handle_create(handle, size, properties);
+	do
+		result = pager_handle_create(handle, size, properties);
+	while (shim_evict_try_again(&attempt, result));
 	pager_note_bytes();
 	return result;
 }

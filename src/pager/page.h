@@ -62,7 +62,8 @@ struct pager_page {
 	_Alignas(64) _Atomic uint32_t out;
 	_Atomic uint32_t suspended; // 1: a user suspended the vGPU; `out` is then 1, too
 	_Atomic uint32_t ask_ms;    // interval at which pagers check whether threads use the device; 0: never
-	// 1: other vGPUs are leaving and make room for this one, so its memory returns while theirs leaves.
+	// 1: memory of other vGPUs is leaving, and this one may use the device already. So it may find too little room
+	// for a moment: its memory returns in pieces, and its allocations wait.
 	_Atomic uint32_t room_comes;
 	// Name of the vGPU that has the device. The text may change while it is read.
 	char holder[PAGER_NAME];

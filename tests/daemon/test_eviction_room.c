@@ -176,3 +176,25 @@ TEST(late_process_does_not_announce_room)
 	await_word(&second_page->out, 0, 5);
 	end_crowded();
 }
+
+// Programs of a vGPU that may use the device can allocate memory before all room is there. So the daemon announces room
+// until the other memory has left, also when all memory of the vGPU has returned.
+TEST(room_is_reported_until_the_other_memory_has_left)
+{
+	begin_crowded();
+	order_first_out();
+	CHECK_INT(second_page->room_comes, 0);
+	write_answer(first, PAGER_LEAVING);
+	await_word(&second_page->out, 0, 5);
+	second->waiting = 0;
+	write_answer(second, PAGER_RUNNING);
+	for (int i = 0; i < 50; i++) {
+		CHECK_INT(second_page->room_comes, 1);
+		poll(NULL, 0, 10);
+	}
+	CHECK_INT(first_page->room_comes, 0);
+	write_answer(first, PAGER_OUT);
+	await_word(&second_page->room_comes, 0, 5);
+	CHECK_INT(second_page->out, 0);
+	end_crowded();
+}

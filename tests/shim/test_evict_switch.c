@@ -1,4 +1,6 @@
 // Tests memory that returns to the device while other processes make room.
+#include <pthread.h>
+
 #include "evictable_handles.h"
 
 enum { BIG = 300 << 20, CHUNK = 128 << 20, HANDLE = 40 << 20 };
@@ -135,6 +137,78 @@ static void gives_up_body(void)
 TEST(memory_waits_in_the_host_without_room)
 {
 	run_crowded(gives_up_body);
+}
+
+// ---- allocations --------------------------------------------------------------------------------------------
+
+static _Atomic bool is_allocated;
+
+// While the other thread allocates, this process leaves the device, and returns. Then there is room.
+static void *leave_and_make_room(void *other)
+{
+	pause_ms(100); // the allocation has begun by now, or begins later and waits
+	CHECK(!is_allocated);
+	move_out(PAGER_OUT);
+	CHECK(!is_allocated);
+	move_in(PAGER_RUNNING);
+	CHECK(!is_allocated);
+	end_other(*(pid_t *)other);
+	return NULL;
+}
+
+static CUresult create(CUmemGenericAllocationHandle *ret_handle)
+{
+	return cuMemCreate(ret_handle, BIG, &plain, 0);
+}
+
+static void allocates_body(void)
+{
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr more;
+	pthread_t thread;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&big, CHUNK), CUDA_SUCCESS);
+	fill(big, CHUNK, 21);
+	move_out_and_in(); // pins the host memory, and keeps it
+	for (int round = 0; round < 2; round++) {
+		pid_t other = occupy_device(free_on_device() - (48 << 20)); // 32 MiB besides its context
+		tell_room_comes(false);
+		CHECK_INT(round ? create(&handle) : cuMemAlloc_v2(&more, BIG), CUDA_ERROR_OUT_OF_MEMORY);
+		tell_room_comes(true);
+		is_allocated = false;
+		CHECK_INT(pthread_create(&thread, NULL, leave_and_make_room, &other), 0);
+		CHECK_INT(round ? create(&handle) : cuMemAlloc_v2(&more, BIG), CUDA_SUCCESS);
+		is_allocated = true;
+		CHECK_INT(pthread_join(thread, NULL), 0);
+		if (round == 0)
+			CHECK_INT(cuMemFree_v2(more), CUDA_SUCCESS);
+	}
+	CHECK_INT(slot->bytes, CHUNK + BIG);
+	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
+	check_filled(big, CHUNK, 21);
+}
+
+// A program may use the device while the memory of others is still leaving.
+TEST(allocations_wait_for_room_that_others_make)
+{
+	run_crowded(allocates_body);
+}
+
+static void allocates_in_vain_body(void)
+{
+	CUdeviceptr more;
+
+	start();
+	pid_t other = occupy_device(free_on_device() - (48 << 20));
+	tell_room_comes(true); // and then nothing happens, as if the daemon had been killed
+	CHECK_INT(cuMemAlloc_v2(&more, BIG), CUDA_ERROR_OUT_OF_MEMORY);
+	end_other(other);
+}
+
+TEST(allocations_do_not_wait_for_ever)
+{
+	run_crowded(allocates_in_vain_body);
 }
 
 // ---- two processes that wait for each other ----------------------------------------------------------------
