@@ -167,7 +167,9 @@ static bool is_repetition(const struct wish *wish)
 		if (!is_addressed(wish, tenant))
 			continue;
 		eviction_read_slot(wish->vgpu, tenant->seen.slot, &one);
-		stands = one.is_out == wish->is_out && is_carried_out(&one, wish->is_out);
+		// A process that left to make room for others, without a wish, can still be suspended.
+		bool is_out = one.is_out && !(wish->is_out && one.is_evicted);
+		stands = is_out == wish->is_out && is_carried_out(&one, wish->is_out);
 	}
 	return stands;
 }

@@ -94,6 +94,21 @@ TEST(silent_process_does_not_keep_the_daemon_busy)
 	end_crowded();
 }
 
+// Tests a vGPU whose memory is in the host because others need the room. Its user has not suspended it, and can do so.
+TEST(processes_that_were_ordered_out_can_be_suspended)
+{
+	begin_crowded();
+	order_first_out();
+	write_answer(first, PAGER_OUT);
+	await_word(&second_page->out, 0, 20);
+	CHECK_STR(text_of("a", players[0], "state"), "out");
+	CHECK_AGREED(ask("{'op':'suspend','pid':%d}", (int)players[0]));
+	CHECK_INT(first->out, 1);
+	CHECK_STR(text_of("a", players[0], "state"), "suspended");
+	CHECK_REFUSED(ask("{'op':'suspend','pid':%d}", (int)players[0]), "busy", "is suspended already");
+	end_crowded();
+}
+
 // ---- false reports -------------------------------------------------------------------------------------------
 
 static void show_physical(uint64_t bytes)
