@@ -170,14 +170,17 @@ static struct residence_vgpu describe_vgpu(const struct vgpu *vgpu, const struct
 }
 
 // Returns the name of the vGPU that counts as having the device: of the vGPUs that are not ordered to leave, the one
-// with the largest limit. Programs that wait for the device show this name in messages. "": no vGPU.
+// with the largest limit. If all are ordered to leave, those count whose memory is still there. Programs that wait for
+// the device show this name in messages. "": no vGPU.
 static const char *find_holder(struct vgpu *const *vgpus, const struct residence_vgpu *orders, size_t count)
 {
 	const struct vgpu *holder = NULL;
 
-	for (size_t i = 0; i < count; i++)
-		if (!orders[i].out && (!holder || vgpus[i]->memory > holder->memory))
-			holder = vgpus[i];
+	for (int are_leaving = 0; are_leaving < 2 && !holder; are_leaving++)
+		for (size_t i = 0; i < count; i++)
+			if ((are_leaving ? orders[i].state == RESIDENCE_LEAVING : !orders[i].out) &&
+			    (!holder || vgpus[i]->memory > holder->memory))
+				holder = vgpus[i];
 	return holder ? holder->name : "";
 }
 

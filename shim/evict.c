@@ -205,7 +205,7 @@ static void log_waiting(uint64_t waited_ns)
 			 seconds, sim, name);
 	else
 		shim_log(SHIM_ERROR, "vGPU %s: the program has waited for the GPU for %llu s%s%s", name, seconds,
-			 *holder ? "; now it belongs to vGPU " : "", holder);
+			 *holder ? ": there is no room for it beside vGPU " : "", holder);
 }
 
 void shim_evict_fill_driver(void)

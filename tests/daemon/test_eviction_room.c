@@ -109,6 +109,18 @@ TEST(processes_that_were_ordered_out_can_be_suspended)
 	end_crowded();
 }
 
+// Tests the name in the messages of waiting programs, while the vGPU that has the device is ordered out but stays.
+TEST(waiting_programs_learn_who_was_ordered_out_but_stays)
+{
+	begin_crowded();
+	order_first_out();
+	for (int i = 0; i < 1000 && strcmp(second_page->holder, "a") != 0; i++)
+		poll(NULL, 0, 5);
+	CHECK_STR(second_page->holder, "a");
+	CHECK_INT(second_page->out, 1);
+	end_crowded();
+}
+
 // ---- false reports -------------------------------------------------------------------------------------------
 
 static void show_physical(uint64_t bytes)

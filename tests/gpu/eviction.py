@@ -316,12 +316,16 @@ def survives_daemon(nvml):
 
 def waits_for_the_busy(nvml):
     """Suspends a server whose work lasts longer than the time limit. The work must not be interrupted, and the memory
-    must leave afterwards."""
+    must leave afterwards. The program that waits must say for whom and why."""
     def run(servers):
         first, second = running_and_suspended(servers)
-        first.ask("block 4", "begun")
+        first.ask("block 7", "begun")
         waited = second.ask("check", "right")
-        check(waited > 2, f"it came in after {waited:.1f} s")
+        check(waited > 5, f"it came in after {waited:.1f} s")
+        errors = second.process.stderr
+        words = os.read(errors.fileno(), 4096).decode() if select.select([errors], [], [], 0)[0] else "no message"
+        check(f"vGPU {second.name}: the program has waited for the GPU for 5 s: there is no room for it beside vGPU "
+              f"{first.name}\n" in words, words)
         first.ask("check", "right")
         return f"after {waited:.1f} s"
 
