@@ -4,6 +4,7 @@
 #include "ledger/shared.h"
 #include "shim/contexts.h"
 #include "shim/evict.h"
+#include "shim/log.h"
 #include "shim/pool_charge.h"
 #include "shim/shared.h"
 
@@ -124,6 +125,20 @@ SHIM_EXPORT CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr address)
 	return result;
 }
 
+// Says once why the call fails. Libraries that have another way to share memory take it after this error.
+static CUresult refuse_sharing(void)
+{
+	static atomic_flag is_said = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&is_said))
+		shim_log(SHIM_ERROR,
+			 "vGPU %s: cuIpcGetMemHandle: memory that can move to the host cannot be shared with other "
+			 "processes; a program that needs this, such as PyTorch for CUDA tensors, needs a vGPU without "
+			 "--evictable",
+			 vg_ledger_name(shim_session_ledger()));
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 // Makes the memory known to processes that open the handle, so that they are not charged again. Small allocations share
 // a charged block of 2 MiB, but have a handle each. So several handles may name one block.
 SHIM_EXPORT CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
@@ -134,7 +149,7 @@ SHIM_EXPORT CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *handle, CUdevicep
 	size_t size;
 
 	if (shim_is_evictable(address))
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return refuse_sharing();
 	CUresult result = REAL(cuIpcGetMemHandle)(handle, address);
 	if (result != CUDA_SUCCESS || !shim_counting())
 		return result;

@@ -409,6 +409,25 @@ TEST(memory_is_freed_with_its_context)
 	run_evictable(context_body);
 }
 
+// Checks that the memory cannot be shared, and that the process says so once.
+static void check_not_shared(CUdeviceptr memory)
+{
+	int ends[2], saved = dup(STDERR_FILENO);
+	char text[1024] = "";
+	CUipcMemHandle handle;
+
+	CHECK_INT(pipe(ends), 0);
+	dup2(ends[1], STDERR_FILENO);
+	for (int i = 0; i < 2; i++)
+		CHECK_INT(cuIpcGetMemHandle(&handle, memory), CUDA_ERROR_NOT_SUPPORTED);
+	dup2(saved, STDERR_FILENO);
+	close(ends[1]);
+	CHECK(read(ends[0], text, sizeof text - 1) > 0);
+	CHECK_CONTAINS(text, "cuIpcGetMemHandle: memory that can move to the host cannot be shared");
+	CHECK_CONTAINS(text, "needs a vGPU without --evictable");
+	CHECK(strchr(text, '\n') == text + strlen(text) - 1);
+}
+
 static void attributes_body(void)
 {
 	static const CUpointer_attribute same[] = {
@@ -425,7 +444,6 @@ static void attributes_body(void)
 	uint64_t ours[COUNT] = {0}, theirs[COUNT] = {0};
 	void *to_ours[COUNT], *to_theirs[COUNT];
 	CUdeviceptr memory, plain, base;
-	CUipcMemHandle handle;
 	size_t size;
 	int no = 1, yes = 1;
 
@@ -461,7 +479,7 @@ static void attributes_body(void)
 	move_in(PAGER_RUNNING);
 	CHECK_INT(cuPointerGetAttribute(&no, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, memory), CUDA_SUCCESS);
 	CHECK_INT(no, 0);
-	CHECK_INT(cuIpcGetMemHandle(&handle, memory), CUDA_ERROR_NOT_SUPPORTED);
+	check_not_shared(memory);
 	CHECK_INT(cuMemUnmap(memory, 4 << 20), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuPointerSetAttribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, memory), CUDA_SUCCESS);
 	CHECK_INT(cuPointerGetAttribute(&no, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, memory), CUDA_SUCCESS);
