@@ -6,7 +6,7 @@
 
 #include "virgate/vgpu.h"
 
-enum { TABLE_COLUMNS = 14, TABLE_CELL = 1024 };
+enum { TABLE_COLUMNS = 16, TABLE_CELL = 1024 };
 
 struct table {
 	int columns;

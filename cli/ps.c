@@ -13,7 +13,7 @@
 #include "base/suggest.h"
 #include "terms.h"
 
-enum { USUAL_INTERVAL = 2, COLUMNS = 14, COLUMNS_OF_ALL = 11 }; // only evictable vGPUs need the last three columns
+enum { USUAL_INTERVAL = 2, COLUMNS = 16, COLUMNS_OF_ALL = 11 }; // only evictable vGPUs need the last five columns
 
 static size_t count_programs(const struct vg_vgpu_info *vgpu)
 {
@@ -24,14 +24,31 @@ static size_t count_programs(const struct vg_vgpu_info *vgpu)
 	return count;
 }
 
+// Stores how often the programs of the vGPU have moved their memory to the host, and how long they have waited for it.
+static void moves_text(const struct vg_vgpu_info *vgpu, char moves[CELL_TEXT], char stalled[TERMS_TEXT])
+{
+	const bool is_known = *vgpu->eviction_state && vgpu->tenants_known;
+	uint64_t count = 0, waited_ns = 0;
+
+	for (size_t i = 0; i < vgpu->tenant_count; i++) {
+		const struct vg_eviction_info *eviction = &vgpu->tenants[i].eviction;
+		count += eviction->known ? eviction->moves : 0;
+		waited_ns += eviction->known ? eviction->waited_ns : 0;
+	}
+	snprintf(moves, CELL_TEXT, is_known ? "%llu" : "-", (unsigned long long)count);
+	duration_text(waited_ns, is_known, stalled);
+}
+
 static void add_vgpu(struct table *table, const struct vg_vgpu_info *vgpu)
 {
 	char device[CELL_TEXT], memory[CELL_TEXT], overhead[CELL_TEXT], physical[CELL_TEXT], share[TERMS_TEXT];
 	char recent[TERMS_TEXT], time[TERMS_TEXT], waited[TERMS_TEXT];
 	const struct vg_turns_info *turns = &vgpu->turns;
 	char tenants[CELL_TEXT], used[VG_SIZE_TEXT], limit[VG_SIZE_TEXT], on_gpu[CELL_TEXT], in_host[CELL_TEXT];
+	char moves[CELL_TEXT], stalled[TERMS_TEXT];
 	const char *state = vgpu->eviction_state;
 
+	moves_text(vgpu, moves, stalled);
 	snprintf(device, sizeof device, "%d", vgpu->device);
 	snprintf(memory, sizeof memory, "%s / %s", vgpu->damaged ? "damaged" : vg_size_format(vgpu->charged, used),
 		 vg_size_format(vgpu->memory, limit));
@@ -47,7 +64,7 @@ static void add_vgpu(struct table *table, const struct vg_vgpu_info *vgpu)
 				 duration_text(turns->gpu_ns, turns->known, time),
 				 duration_text(turns->waited_ns, turns->known, waited), tenants, *state ? state : "-",
 				 size_or_unknown(vgpu->on_gpu, *state, on_gpu),
-				 size_or_unknown(vgpu->in_host, *state, in_host)});
+				 size_or_unknown(vgpu->in_host, *state, in_host), moves, stalled});
 }
 
 static void add_tenant(struct table *table, const struct vg_tenant_info *tenant)
@@ -55,18 +72,20 @@ static void add_tenant(struct table *table, const struct vg_tenant_info *tenant)
 	char name[3 * CELL_TEXT], command[CELL_TEXT], container[CELL_TEXT];
 	char memory[CELL_TEXT], overhead[CELL_TEXT], physical[CELL_TEXT];
 	const struct vg_eviction_info *eviction = &tenant->eviction;
-	char on_gpu[CELL_TEXT], in_host[CELL_TEXT];
+	char on_gpu[CELL_TEXT], in_host[CELL_TEXT], moves[CELL_TEXT], stalled[TERMS_TEXT];
 
 	bool is_deep = tenant->deep == VG_DEEP_DONE;
 	size_or_unknown(is_deep ? 0 : eviction->bytes - eviction->host, eviction->known || is_deep, on_gpu);
 	size_or_unknown(eviction->known ? eviction->host : tenant->charged, eviction->known || is_deep, in_host);
+	snprintf(moves, sizeof moves, eviction->known ? "%u" : "-", eviction->moves);
+	duration_text(eviction->waited_ns, eviction->known, stalled);
 	snprintf(name, sizeof name, "  %lld %s%s", (long long)tenant->pid, program_text(tenant, command),
 		 container_text(tenant, container));
-	table_add(table,
-		  (const char *const[COLUMNS]){name, "", "", vg_size_format(tenant->charged, memory),
-					       vg_size_format(tenant->overhead, overhead),
-					       size_or_unknown(tenant->physical, tenant->physical_known, physical), "",
-					       "", "", "", "", eviction_state(tenant), on_gpu, in_host});
+	table_add(table, (const char *const[COLUMNS]){
+				 name, "", "", vg_size_format(tenant->charged, memory),
+				 vg_size_format(tenant->overhead, overhead),
+				 size_or_unknown(tenant->physical, tenant->physical_known, physical), "", "", "", "",
+				 "", eviction_state(tenant), on_gpu, in_host, moves, stalled});
 }
 
 // Adds a row for shared memory whose owner has ended, so that the rows add up to the vGPU's memory.
@@ -118,9 +137,9 @@ static void print_table(const struct vg_vgpu_list *list, const struct arguments 
 		.right = {[3 ... COLUMNS_OF_ALL - 1] = true, [COLUMNS_OF_ALL + 1 ... COLUMNS - 1] = true}};
 	bool tenants = !option_value(arguments, "quiet");
 
-	table_add(&table,
-		  (const char *const[COLUMNS]){"NAME", "OWNER", "DEVICE", "MEMORY", "OVERHEAD", "PHYSICAL", "SHARE",
-					       "GPU", "TIME", "WAITED", "TENANTS", "STATE", "ON GPU", "IN HOST"});
+	table_add(&table, (const char *const[COLUMNS]){"NAME", "OWNER", "DEVICE", "MEMORY", "OVERHEAD", "PHYSICAL",
+						       "SHARE", "GPU", "TIME", "WAITED", "TENANTS", "STATE", "ON GPU",
+						       "IN HOST", "MOVES", "STALLED"});
 	for (size_t i = 0; i < list->count; i++) {
 		if (!is_wanted(&list->vgpus[i], arguments))
 			continue;
@@ -282,8 +301,9 @@ const struct verb verb_ps = {
 		   "its memory is released. TENANTS counts neither. SHARE is the part of the GPU's time that "
 		   "was asked for, GPU the part in the last 10 s, TIME the GPU time used and WAITED the time spent "
 		   "waiting for a turn since the vGPU's programs started. A line below the table tells if a share is "
-		   "not being held, and why. STATE, ON GPU and IN HOST are there if a vGPU is evictable, and "
-		   "say where the memory is that can move.",
+		   "not being held, and why. The other columns are there if a vGPU is evictable. STATE, ON GPU and "
+		   "IN HOST say where the memory is that can move, MOVES how often it moved to the host, and STALLED "
+		   "how long threads have waited for it.",
 	.options = options,
 	.most = -1,
 	.complete = COMPLETE_VGPU,

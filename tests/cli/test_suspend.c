@@ -266,10 +266,10 @@ TEST(ps_has_state_columns_only_for_evictable_vgpus)
 	serve_answer(list_answer("\"state\":\"leaving\",\"suspended\":true,\"pending\":true,\"reason\":\"\","
 				 "\"host\":268435456"));
 	CHECK_INT(VIRGATE_RUN("ps"), 0);
-	CHECK_CONTAINS(result.out, "TENANTS  STATE       ON GPU    IN HOST\n");
-	CHECK_CONTAINS(result.out, "  1  moving   768.0 MiB  256.0 MiB\n");
-	CHECK_CONTAINS(result.out, "  leaving  768.0 MiB  256.0 MiB\n");
-	CHECK_CONTAINS(result.out, "  1  -                -          -\n"); // not evictable
+	CHECK_CONTAINS(result.out, "TENANTS  STATE       ON GPU    IN HOST  MOVES  STALLED\n");
+	CHECK_CONTAINS(result.out, "  1  moving   768.0 MiB  256.0 MiB      4    1.5 s\n");
+	CHECK_CONTAINS(result.out, "  leaving  768.0 MiB  256.0 MiB      4    1.5 s\n");
+	CHECK_CONTAINS(result.out, "  1  -                -          -      -        -\n"); // not evictable
 	CHECK_INT(VIRGATE_RUN("ps", "plain"), 0);
 	CHECK(!strstr(result.out, "IN HOST"));
 	serve_answer(list_answer(NULL));
@@ -413,7 +413,7 @@ TEST(vgpu_is_suspended_and_resumed)
 	CHECK_CONTAINS(result.out, find_line(second, ": no GPU memory to move\n"));
 	CHECK_STR(result.err, "");
 	CHECK_INT(VIRGATE_RUN("ps"), 0);
-	CHECK_CONTAINS(result.out, "  2  suspended     0 B  256.0 MiB\n");
+	CHECK_CONTAINS(result.out, "  2  suspended     0 B  256.0 MiB  ");
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 1);
 	CHECK_CONTAINS(result.err, "vGPU a is suspended already");
 	CHECK_INT(VIRGATE_RUN("resume", "a"), 0);
@@ -438,7 +438,7 @@ TEST(other_processes_stay_suspended)
 	CHECK_CONTAINS(result.err, "; the others stay suspended\n");
 	CHECK_CONTAINS(result.err, "a: `virgate suspend --sim=devices=2,memory=4G a` tries again");
 	CHECK_INT(VIRGATE_RUN("ps"), 0);
-	CHECK_CONTAINS(result.out, "  3  partly suspended  64.0 MiB  128.0 MiB\n");
+	CHECK_CONTAINS(result.out, "  3  partly suspended  64.0 MiB  128.0 MiB  ");
 	CHECK_CONTAINS(result.out, find_line(bad, " could not be suspended: the GPU did not finish"));
 	CHECK_INT(VIRGATE_RUN("resume", "a"), 0);
 	stop_players();
