@@ -6,6 +6,8 @@
 #include "daemon/doubt.h"
 #include "daemon/eviction.h"
 #include "daemon/journal.h"
+#include "daemon/say.h"
+#include "daemon/thrash.h"
 #include "pager/host_file.h"
 
 enum {
@@ -20,6 +22,7 @@ enum {
 	VGPUS_MOST = 256
 };
 static const uint64_t ms = 1000000;
+static struct thrash thrash[VG_SYSTEM_DEVICES]; // how long memory moved on each device
 
 // What the processes of one vGPU report: how many processes are in which state, and the latest value of each time.
 struct facts {
@@ -214,6 +217,14 @@ static void carry_out_orders(struct node *node, struct vgpu *const *vgpus, const
 	}
 }
 
+static void report_thrashing(size_t device, unsigned int percent)
+{
+	if (percent)
+		say("GPU %zu: in %u %% of the last minute, memory of evictable vGPUs was moving; their programs "
+		    "waited meanwhile: let fewer of them run at the same time, or give each vGPU less memory",
+		    device, percent);
+}
+
 static void move_vgpus(struct node *node, size_t device, uint64_t now, uint64_t *deadline)
 {
 	static struct residence_vgpu orders[VGPUS_MOST];
@@ -232,6 +243,7 @@ static void move_vgpus(struct node *node, size_t device, uint64_t now, uint64_t 
 		vgpus[count] = vgpu;
 		orders[count++] = describe_vgpu(vgpu, &facts, shared_now);
 	}
+	report_thrashing(device, thrash_note(&thrash[device], is_one_copying, shared_now));
 	if (!count)
 		return;
 	uint64_t capacity = admission_for_evictable(node, device);
