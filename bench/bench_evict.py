@@ -35,7 +35,7 @@ SPARE = 16 if SIM else 256  # MiB of each vGPU for what a program allocates besi
 
 
 class Program:
-    """A program that is asked line by line. `options` are those of the vGPU; without them it runs natively."""
+    """A program that reads requests line by line. It runs in a vGPU with these options, or natively if `mib` is 0."""
 
     def __init__(self, name, mib, command, *options):
         self.name, words = name, list(command)
@@ -336,9 +336,8 @@ def training(options):
     from bench_turns_torch import Result, Worker
     evictable = [VIRGATE, "run", "--name", "evict-training", "--memory", "40G", "--evictable", "--"]
     workers = {"native": Worker([], {}), "evictable": Worker(evictable, {})}
-    ratios = {}
     try:
-        for kind in ("train", "loop"):
+        for kind in ("loop", "train"):
             for worker in workers.values():
                 worker.send(f"prepare {kind}")
                 worker.receive()
@@ -351,9 +350,9 @@ def training(options):
                     lines = json.loads(workers[name].receive())
                     rates[name].append(Result(kind, lines).rate(lines[1][0], lines[-1][0]))
             ratios = [mine / other for mine, other in zip(rates["evictable"], rates["native"])]
-            print(f"training, {kind}: evictable {median(rates['evictable']):.2f}, native {median(rates['native']):.2f} a "
-                  f"second: {median(ratios) * 100:.2f} % (of single rounds {min(ratios) * 100:.2f} to "
-                  f"{max(ratios) * 100:.2f})", flush=True)
+            print(f"training, {kind}: evictable {median(rates['evictable']):.2f}, native "
+                  f"{median(rates['native']):.2f} a second: {median(ratios) * 100:.2f} % (of single rounds "
+                  f"{min(ratios) * 100:.2f} to {max(ratios) * 100:.2f})", flush=True)
     finally:
         for worker in workers.values():
             worker.end()

@@ -75,24 +75,6 @@ TEST(the_memory_is_in_packs_and_the_program_goes_on)
 	check_charged("goes", 0);
 }
 
-// The file of a program that was dumped keeps its name while the program runs. The daemon removes it when the program
-// ends.
-TEST(a_kept_file_is_removed_with_its_program)
-{
-	prepare(false);
-	struct program program = start_evictable("kept", "");
-
-	dump_to("kept", "kept.image", "--leave-running");
-	check_looks_on(&program);
-	wait_for_field("kept", program.pid, "state", "running");
-	CHECK_INT(count_files(program.pid), 1);
-	kill(program.pid, SIGKILL);
-	await_end(program.pid);
-	waitpid(program.run, NULL, 0);
-	await_no_file(program.pid);
-	check_charged("kept", 0);
-}
-
 struct announced {
 	pid_t pid;
 	uint64_t total, host; // what CRIU may write, as announced; the memory of the stopped process
@@ -455,12 +437,17 @@ TEST(a_program_that_is_killed_meanwhile_leaves_nothing)
 	}
 }
 
-// The program and its dump are both killed. The next command, or the daemon, removes the file of host memory.
+// The program and its second dump are both killed. The next command, or the daemon, removes the file of host memory,
+// which the program has kept since its first dump.
 TEST(the_file_of_a_program_that_died_with_its_dump_is_removed)
 {
 	prepare(false);
 	struct program program = start_evictable("both", "");
 
+	dump_to("both", "first.image", "--leave-running");
+	check_looks_on(&program);
+	wait_for_field("both", program.pid, "state", "running");
+	CHECK_INT(count_files(program.pid), 1);
 	CHECK_INT(coordinate("dump", program.pid, path_of("both.image"), "host-out", "kill"), -SIGKILL);
 	CHECK_INT(count_files(program.pid), 1);
 	kill(program.pid, SIGKILL);
