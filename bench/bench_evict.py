@@ -134,8 +134,9 @@ def tenants(options):
         switches = [(b - a) / 1e9 - step for (a, i), (b, k) in zip(ends, ends[1:]) if i != k]
         print(f"tenants: two of {options.size} on {options.budget}, {took:.0f} s: steps {[len(one) for one in times]}, "
               f"of {step * 1e3:.1f} ms alone: useful {useful / took * 100:.1f} %; moves {moves}; switches "
-              f"{len(switches)}, median {median(switches):.2f} s, longest {max(switches, default=0):.2f} s; waits for the "
-              f"other one: median {median(gaps):.1f} s, longest {max(gaps, default=0):.1f} s; all words right", flush=True)
+              f"{len(switches)}, median {median(switches):.2f} s, longest {max(switches, default=0):.2f} s; waits for "
+              f"the other one: median {median(gaps):.1f} s, longest {max(gaps, default=0):.1f} s; all words right",
+              flush=True)
     finally:
         for program in programs:
             program.end()

@@ -229,6 +229,7 @@ static enum pager_host_step grow_locked(uint64_t bytes, uint64_t kept, uint64_t 
 		return PAGER_HOST_SHORT;
 	}
 	if (lost) {
+		populate_pages(lost->memory, lost->size); // several threads map the pages faster than the driver does
 		pin_piece(lost);
 		return PAGER_HOST_MORE;
 	}
