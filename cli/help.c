@@ -5,7 +5,7 @@
 
 #include "say.h"
 
-enum { SCREEN = 80 };
+enum { SCREEN = 80, OPTION = 26 }; // columns of the screen; the column in which the help of an option begins
 
 // Prints the verbs in the order of the table, under the headings of their groups. A family of verbs has one line.
 void help_overview(FILE *out)
@@ -70,8 +70,10 @@ static void print_option(FILE *out, const struct option *option)
 			 argument + 1);
 	else
 		snprintf(left, sizeof left, "%s--%s%s%s", letter, option->name, *argument ? " " : "", argument);
-	int indent = fprintf(out, "  %-24s", left);
-	print_wrapped(out, option->help, indent);
+	fprintf(out, "  %-*s", OPTION - 2, left);
+	if (strlen(left) >= OPTION - 2)
+		fprintf(out, "\n%*s", OPTION, "");
+	print_wrapped(out, option->help, OPTION);
 }
 
 void help_verb(FILE *out, const struct verb *verb)

@@ -60,5 +60,6 @@ void sim_op_wait_for(struct sim_op *op, struct sim_mark *mark);
 // Returns how kernels and copies of the operation's context access the device's memory.
 const struct ptx_space *sim_op_space(const struct sim_op *op);
 // Runs one operation of a graph on this thread: waits for its marks, runs it, finishes its mark. Does not free the
-// operation. `cursor` is NULL unless the device shares its time.
+// operation. `cursor` says which piece of device time the operation uses; NULL unless contexts share the device's time
+// (op_time.h).
 CUresult sim_op_execute(struct sim_op *op, struct sim_time_cursor *cursor);

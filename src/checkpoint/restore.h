@@ -11,8 +11,10 @@ struct restore_gate {
 	void *user;
 	// An image whose files were verified before. NULL: the restore opens and verifies the image.
 	const struct image_dir *image;
-	struct prefill *prefill; // files that already have device memory, which the restore takes; may be NULL
-	bool is_late;		 // pids and slots of the processes become free only after `pass` has returned
+	// Files of host memory that earlier rounds of a migration have filled with the processes' device memory. The
+	// restore uses them, and becomes their owner. May be NULL.
+	struct prefill *prefill;
+	bool is_late; // pids and slots of the processes become free only after `pass` has returned
 };
 // Runs vg_checkpoint_restore() and calls `gate`, which may be NULL.
 enum vg_status restore_run(const struct vg_restore_options *options, const struct restore_gate *gate,

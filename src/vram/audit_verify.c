@@ -77,7 +77,8 @@ static enum vg_status report_line_fault(struct verification *it, enum audit_line
 			    line);
 }
 
-// Checks the MAC of the record that was read last, if the head or the caller states a MAC for it.
+// Checks the MAC of the record that was read last, if a MAC for this record is in the head (the file with the number
+// and the MAC of the log's last record) or was passed by the caller.
 static enum vg_status check_anchors(struct verification *it)
 {
 	if (it->chain.count == it->expected.count && it->expected.count &&

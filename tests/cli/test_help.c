@@ -15,6 +15,8 @@ TEST(help_and_version)
 	CHECK_CONTAINS(result.out, "--memory SIZE");
 	CHECK_INT(VIRGATE_RUN("run", "--help"), 0);
 	CHECK_CONTAINS(result.out, "--memory SIZE");
+	// an option too long for its column has the line to itself
+	CHECK_CONTAINS(result.out, "\n      --idle-suspend SECONDS\n                          evictable: ");
 	CHECK_INT(VIRGATE_RUN("help", "share"), 0);
 	CHECK_CONTAINS(result.out, "\n  selftest    Run a producer and a consumer and print their output\n");
 	CHECK_INT(VIRGATE_RUN("share", "-h"), 0);

@@ -266,7 +266,7 @@ TEST(vgpu_with_idle_time_only_loses_its_turn_at_once)
 	set_waiting(0, SEC + MS);
 	turn_decide(arbiter, facts, SEC + 2 * MS, &orders);
 	set_idle(1, SEC + 3 * MS);
-	// The vGPU was idle for longer than the grace period.
+	// vGPU 1 has been idle for 1 ms only. It keeps the device until it has been idle for rules.idle_ns.
 	turn_decide(arbiter, facts, SEC + 4 * MS, &orders);
 	CHECK_INT(orders.holder, 1);
 	CHECK_INT(orders.next_ns, SEC + 3 * MS + rules.idle_ns);
