@@ -26,7 +26,8 @@ struct shim_physical {
 	uint64_t (*leave_shared)(struct shim_physical *physical);
 };
 
-// Guards all objects of this type, the pins, the mappings, and the records of handles.
+// Guards all objects of this type, the mappings, the records of handles, and the references that multicast objects keep
+// to the memory bound to them (pins).
 extern pthread_mutex_t shim_physical_lock;
 
 // Allocates an object with one reference. `bytes` are charged for its memory already. NULL: out of host memory.

@@ -155,7 +155,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle)
 		return REAL(cuMemRelease)(handle);
 	pthread_mutex_lock(&shim_physical_lock);
 	if (shim_record_add_references(SHIM_HANDLE, handle, -1, &record))
-		physical = record.data; // if this was the last reference of the handle, it is dropped below
+		physical = record.data; // if no reference of the handle is left, `physical` loses one below
 	pthread_mutex_unlock(&shim_physical_lock);
 	result = REAL(cuMemRelease)(handle);
 	if (!physical) { // the handle is of a multicast object or of host memory

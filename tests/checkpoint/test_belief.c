@@ -160,7 +160,7 @@ TEST(an_invalid_description_is_refused)
 
 // ---- descriptions that would use too much memory ---------------------------------------------------------
 
-enum { PADDING = 20 << 20 }; // an array with "{}," repeated over this many bytes takes 16 GiB when parsed
+enum { PADDING = 20 << 20 }; // an array with "{}," repeated so many times takes 16 GiB when parsed
 
 // Returns a description with many values, and a right or wrong checksum.
 static char *write_padded(bool right, size_t *ret_length)

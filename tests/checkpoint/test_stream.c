@@ -149,7 +149,7 @@ TEST(holes_are_not_sent)
 	struct stat info;
 	char name[PATH_MAX + 32];
 
-	// All pages that the stand-in writes are zeros.
+	// All pages that the stand-in for CRIU (criu_standin.sh) writes are zeros.
 	snprintf(name, sizeof name, "%s/tree-0/pages-1.img", image());
 	_cleanup_close_ int fd = open(name, O_RDWR | O_CLOEXEC), out = memfd_create("stream", MFD_CLOEXEC);
 	CHECK_INT(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096, 81920), 0);

@@ -248,7 +248,7 @@ TEST(request_is_announced_after_an_end_that_was_not_reported)
 {
 	begin_process(TURN_HELD, TURN_ANNOUNCE);
 	CHECK(turn_count_launches(&process, 1, US, SEC));
-	// the launch belongs to the same request, which the arbiter knows
+	// This launch comes so soon that it continues the first one's request, which was announced already.
 	CHECK(!turn_count_launches(&process, 1, US, SEC + 150 * US));
 	CHECK(turn_count_launches(&process, 1, US, SEC + 400 * US));
 	CHECK(slots[0].urgent);
