@@ -382,7 +382,10 @@ def test_another_users_vgpu_is_refused(place):
             result = run([*place.enter, VIRGATE, *words], place.environment)
             assert result.returncode == 0, result
         result = place.run("roots", "/app/tenant")
-        assert result.returncode and "vGPU roots" in result.stdout, result
+        sentence = "vGPU roots: only its owner (root) and root may run programs in it"
+        assert result.returncode and sentence in result.stdout, result
+        result = run([*place.enter, VIRGATE, "events"], place.environment)
+        assert "denied" in result.stdout and sentence in result.stdout, result
         check_quota(place, "profile:small", 128)
     finally:
         place.environment = own
