@@ -68,7 +68,8 @@ enum vg_status balancer_update_marks(struct balancer_memory *memory, const struc
 }
 
 // If the program has changed the share since the balancer last set it, the new share becomes the virtual GPU's own
-// share. The balancer then forgets its loans of share from and to this virtual GPU, and the compute units that it added.
+// share. The balancer then forgets its loans of share from and to this virtual GPU, and the compute units that it
+// added.
 static void accept_share(struct balancer_memory *memory, struct balancer_mark *mark, const struct balancer_load *load)
 {
 	double expected = mark->share + sum_loans(memory, mark->key);
