@@ -84,7 +84,7 @@ for part in "$@"; do
 		run "$part" 280 python3 "$here/checkpoint.py" "$root" ${CASES:-} ;;
 	eviction) # CASES="cycles" selects cases; CYCLES is the number of suspensions of the case cycles
 		# shellcheck disable=SC2086
-		run "$part" 360 python3 "$here/$part.py" "$root" ${CASES:-} ;;
+		run "$part" 420 python3 "$here/$part.py" "$root" ${CASES:-} ;;
 	turns) # COUNT is the number of programs that are killed, and of those that are stopped
 		run "$part" $((190 + 2 * ${COUNT:-0})) python3 "$here/turns.py" "$root" ;;
 	sharing | broker | turns_mps | eviction_switch) run "$part" 190 python3 "$here/$part.py" "$root" ;;
