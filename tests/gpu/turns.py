@@ -231,6 +231,20 @@ def shares_hold():
             tenant.end()
 
 
+def shares_hold_in_evictable_vgpus():
+    """Checks that shares hold between evictable vGPUs that fit on the GPU together."""
+    os.environ["VIRGATE_EVICTABLE"] = "yes"  # virgate run reads it
+    tenants = []
+    try:
+        tenants = [Tenant(30), Tenant(70)]
+        check(all(one["evictable"] for one in json.loads(virgate("ps", "--json"))["vgpus"]), "a vGPU is not evictable")
+        return hold(tenants, (30, 70))
+    finally:
+        del os.environ["VIRGATE_EVICTABLE"]
+        for tenant in tenants:
+            tenant.end()
+
+
 def idle_time_is_not_lost():
     tenant = Tenant(30)
     try:
@@ -439,9 +453,9 @@ def main():
     suite = Suite()
     if not os.path.exists(LOAD):
         raise SystemExit(f"there is no {LOAD} ({VIRGATE})")
-    for test in (shares_hold, idle_time_is_not_lost, a_share_changes_live, killed_holders, stopped_holders,
-                 a_stopped_program_is_named, managers_take_turns, clocks_may_differ, a_checkpoint_while_waiting,
-                 killed_daemons, too_much_is_refused):
+    for test in (shares_hold, shares_hold_in_evictable_vgpus, idle_time_is_not_lost, a_share_changes_live,
+                 killed_holders, stopped_holders, a_stopped_program_is_named, managers_take_turns, clocks_may_differ,
+                 a_checkpoint_while_waiting, killed_daemons, too_much_is_refused):
         if test.__name__ in (sys.argv[2:] or [test.__name__]):
             suite.test(test.__name__, test)
     suite.end()
