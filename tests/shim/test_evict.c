@@ -409,20 +409,37 @@ TEST(memory_is_freed_with_its_context)
 	run_evictable(context_body);
 }
 
+static int error_ends[2], saved_stderr;
+
+static void begin_reading_errors(void)
+{
+	saved_stderr = dup(STDERR_FILENO);
+	CHECK_INT(pipe(error_ends), 0);
+	dup2(error_ends[1], STDERR_FILENO);
+}
+
+// Returns what was written to standard error since begin_reading_errors().
+static const char *end_reading_errors(void)
+{
+	static char text[1024];
+
+	dup2(saved_stderr, STDERR_FILENO);
+	close(error_ends[1]);
+	ssize_t count = read(error_ends[0], text, sizeof text - 1);
+	text[count > 0 ? count : 0] = '\0';
+	close(error_ends[0]);
+	return text;
+}
+
 // Checks that the memory cannot be shared, and that the process says so once.
 static void check_not_shared(CUdeviceptr memory)
 {
-	int ends[2], saved = dup(STDERR_FILENO);
-	char text[1024] = "";
 	CUipcMemHandle handle;
 
-	CHECK_INT(pipe(ends), 0);
-	dup2(ends[1], STDERR_FILENO);
+	begin_reading_errors();
 	for (int i = 0; i < 2; i++)
 		CHECK_INT(cuIpcGetMemHandle(&handle, memory), CUDA_ERROR_NOT_SUPPORTED);
-	dup2(saved, STDERR_FILENO);
-	close(ends[1]);
-	CHECK(read(ends[0], text, sizeof text - 1) > 0);
+	const char *text = end_reading_errors();
 	CHECK_CONTAINS(text, "cuIpcGetMemHandle: memory that can move to the host cannot be shared");
 	CHECK_CONTAINS(text, "needs a vGPU without --evictable");
 	CHECK(strchr(text, '\n') == text + strlen(text) - 1);
@@ -509,7 +526,11 @@ static void fixed_body(void)
 	CHECK_INT(slot->charged, slot->bytes);
 	CHECK_INT(cuMemAlloc_v2(&small, 1000), CUDA_SUCCESS);
 	CHECK_INT(cuMemCreate(&handle, 30 << 20, &properties, 0), CUDA_SUCCESS);
+	begin_reading_errors();
 	CHECK_INT(cuMemAllocAsync(&pooled, 64 << 20, stream), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_CONTAINS(end_reading_errors(), "cuMemAllocAsync asked for 64 MiB that cannot move to the host, and 48 of "
+					     "50 MiB (--fixed) are used: allocate with cudaMalloc, not from pools, or "
+					     "create the vGPU with more --fixed\n");
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
 	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
 	CHECK_INT(cuMemCreate(&handle, 34 << 20, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
