@@ -1,9 +1,7 @@
 // Tests dumps of programs in evictable vGPUs. Their device memory leaves the GPU first, and Virgate itself writes it.
 // Tests that need a real CRIU say so; the others use the stand-in.
-#include <inttypes.h>
 #include <stdatomic.h>
 
-#include "checkpoint/machine/describe.h"
 #include "evictable_test.h"
 #include "pager/page.h"
 
@@ -73,43 +71,6 @@ TEST(the_memory_is_in_packs_and_the_program_goes_on)
 	CHECK_INT(await_run(&program), 75);
 	CHECK_INT(count_files(program.pid), 0);
 	check_charged("goes", 0);
-}
-
-struct announced {
-	pid_t pid;
-	uint64_t total, host; // what CRIU may write, as announced; the memory of the stopped process
-};
-
-static int note_total(void *user, const struct vg_checkpoint_progress *progress)
-{
-	struct announced *announced = user;
-
-	if (progress->phase != VG_CHECKPOINT_HOST_OUT || access(path_of("slow"), F_OK) < 0)
-		return 0;
-	announced->total = progress->total;
-	CHECK(describe_host_memory(announced->pid, &announced->host) && announced->host > 0);
-	unlink(path_of("slow")); // the stand-in goes on
-	return 0;
-}
-
-// Tests that the total of what CRIU may write includes the process's memory, but not what Virgate writes.
-TEST(the_total_of_criu_has_no_parked_memory)
-{
-	prepare(false);
-	struct program program = start_evictable("counts", "");
-	struct announced announced = {.pid = program.pid};
-	const struct vg_dump_options options = {.size = sizeof options,
-						.vgpu = "counts",
-						.dir = path_of("counts.image"),
-						.leave_running = 1,
-						.progress = note_total,
-						.user = &announced};
-	write_text("fail", "slow\n");
-	if (vg_checkpoint_dump(&options, NULL))
-		FAIL("dump: %s", vg_last_error()->text);
-	if (announced.total < announced.host || announced.total >= announced.host + HELD * MIB)
-		FAIL("%" PRIu64 " bytes announced, and the process has %" PRIu64, announced.total, announced.host);
-	end(&program);
 }
 
 // Tests that the driver copies none of the program's device memory, since Virgate writes it itself.
