@@ -110,17 +110,16 @@ ALWAYS_INLINE void hash_lanes(const struct work *work, uint8_t *out)
 		}
 }
 
-// The thread sanitizer would check each access to the vectors on the stack, which takes much longer than the hash
-// itself.
-#define NO_THREAD_SANITIZER __attribute__((no_sanitize("thread")))
+// Sanitizers would check each access to the vectors on the stack, which takes much longer than the hash itself.
+#define NO_SANITIZER __attribute__((no_sanitize("thread", "address", "undefined")))
 
-NO_THREAD_SANITIZER static void hash_plain(const struct work *work, uint8_t *out)
+NO_SANITIZER static void hash_plain(const struct work *work, uint8_t *out)
 {
 	hash_lanes(work, out);
 }
 
 #ifdef __x86_64__
-__attribute__((target("avx2"))) NO_THREAD_SANITIZER static void hash_avx2(const struct work *work, uint8_t *out)
+__attribute__((target("avx2"))) NO_SANITIZER static void hash_avx2(const struct work *work, uint8_t *out)
 {
 	hash_lanes(work, out);
 }
