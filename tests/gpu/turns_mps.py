@@ -6,7 +6,8 @@ import shutil
 
 import turns
 from checkpoint_harness import need_criu
-from harness import (HERE, SIM, Skip, Suite, check, inside, os, subprocess, vgpu, wait_for)
+from eviction import Server
+from harness import (HERE, PROGRAMS, SIM, Skip, Suite, check, inside, os, subprocess, vgpu, virgate, wait_for)
 
 if SIM:
     os.environ["VIRGATE_SIM"] += ",mps=1"
@@ -65,6 +66,27 @@ def dump_is_refused():
         client.end()
 
 
+def memory_moves():
+    """Suspends a client of MPS. Its memory must be in the host then, and right after its return."""
+    need_mps()
+    mib, server = 64 if SIM else 4096, None
+    virgate("create", "away", "--mode", "mps", "--memory", f"{2 * mib}M" if SIM else "8G", "--evictable")
+    try:
+        server = Server("away", [f"{PROGRAMS}/server", str(mib), "7"])
+        server.expect("ready")
+        out = virgate("suspend", "away")
+        check(vgpu("away")["eviction"]["in_host"] >= mib << 20, f"ps shows {vgpu('away')}")
+        server.send("check")
+        check(server.answer(0.5) is None, "it answered while its memory was away")
+        virgate("resume", "away")
+        server.expect("right")
+        return out.strip().splitlines()[-1]
+    finally:
+        if server:
+            server.end()
+        virgate("rm", "away", "--force")
+
+
 def one_mode_at_a_time():
     need_mps()
     client = Client(50)
@@ -77,7 +99,7 @@ def one_mode_at_a_time():
 
 def main():
     suite = Suite()
-    for test in (shares_hold, programs_know_the_directory, dump_is_refused, one_mode_at_a_time):
+    for test in (shares_hold, programs_know_the_directory, dump_is_refused, memory_moves, one_mode_at_a_time):
         suite.test(test.__name__, test)
     suite.end()
 
