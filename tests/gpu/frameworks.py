@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Tests that PyTorch, CuPy, JAX and a program with the static CUDA runtime behave the same in a vGPU as outside.
 
-frameworks.py ROOT contended: runs the same with a compute share of 50 %, beside a program that keeps the GPU busy."""
+frameworks.py ROOT contended: runs the same with a compute share of 50 %, beside a program that keeps the GPU busy.
+frameworks.py ROOT evictable: runs the same in evictable vGPUs."""
 
 import re
 import sys
@@ -10,7 +11,8 @@ from harness import (GiB, HERE, MiB, PROGRAMS, PYTHON, Nvml, Suite, Skip, check,
                      start_inside, stop, vgpu, wait_for, wait_idle)
 
 MEMORY = {"memory": "8G"}
-CONTENDED = {"share": 50} if "contended" in sys.argv[2:] else {}
+KIND = sys.argv[2] if len(sys.argv) > 2 else ""
+MORE = {"contended": {"share": 50}, "evictable": {"evictable": True}}.get(KIND, {})  # options of the vGPUs
 
 
 class Rival:
@@ -20,7 +22,7 @@ class Rival:
         load = f"{PROGRAMS}/../../bench/turn_load"
         where = {"name": "rival", "memory": "1G"}
         rounds = run_inside(where, [load, "calibrate"]).stdout.strip()
-        self.process = start_inside({**where, **CONTENDED}, ["sh", "-c", f"exec {load} train 300 {rounds} >/dev/null"],
+        self.process = start_inside({**where, **MORE}, ["sh", "-c", f"exec {load} train 300 {rounds} >/dev/null"],
                                     limit=310)
         wait_for(lambda: vgpu("rival"), 30, "the other program does not start")
 
@@ -34,7 +36,7 @@ class Rival:
 def script(name, *words, module=None, where=None, env=None, timeout=90):
     if module:
         need_module(module)
-    done = run_inside({**(where or MEMORY), **CONTENDED}, [PYTHON, f"{HERE}/{name}", *words], timeout=timeout, env=env)
+    done = run_inside({**(where or MEMORY), **MORE}, [PYTHON, f"{HERE}/{name}", *words], timeout=timeout, env=env)
     lines = done.stdout.strip().splitlines()
     check(lines and lines[-1].startswith("good"), f"{done.stdout[-400:].strip()} {done.stderr[-400:].strip()}")
     return lines[-1][4:].strip(" :")
@@ -44,7 +46,7 @@ def static_runtime():
     program = f"{PROGRAMS}/static_runtime"
     if not os.path.exists(program):
         raise Skip("not built: nvcc had no host compiler")
-    done = run_inside({"memory": "2G", **CONTENDED}, [program])
+    done = run_inside({"memory": "2G", **MORE}, [program])
     found = re.search(r"total (\d+) free (\d+) beyond (\w+)", done.stdout)
     check(found, done.stdout)
     total, free = int(found.group(1)), int(found.group(2))
@@ -57,7 +59,7 @@ def static_runtime():
 def main():
     suite = Suite()
     wait_idle(Nvml())
-    rival = Rival() if CONTENDED else None
+    rival = Rival() if KIND == "contended" else None
     suite.test("static CUDA runtime", static_runtime)
     for what in ("train", "memory", "graphs", "graph_pool", "share", "share_most", "workers", "streams", "recovery"):
         suite.test(f"PyTorch {what}", script, "torch_cases.py", what)

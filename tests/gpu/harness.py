@@ -139,10 +139,11 @@ def vgpu(name):
 
 
 def inside(where, command, **options):
-    """Returns the command line that runs a command in a vGPU. where: {"name": …, "memory": …} or {"vgpu": …}."""
+    """Returns the command line that runs a command in a vGPU. where: {"name": …, "memory": …} or {"vgpu": …}; an option
+    without an argument has the value True."""
     words = [VIRGATE, "run"] + (["--sim"] if SIM else [])
     for key, value in where.items():
-        words += [f"--{key}", str(value)]
+        words += [f"--{key}"] if value is True else [f"--{key}", str(value)]
     return words + ["--"] + list(command)
 
 

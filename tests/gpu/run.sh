@@ -18,7 +18,7 @@ fi
 parts="conformance conformance-inside core core-inside vram vram-inside share share-inside space
 compute operation manager sharing broker examples runtime turns turns_mps eviction eviction_switch
 processes routes loopholes frameworks checkpoint"
-by_name='manager-stress frameworks-contended numba multi' # take minutes, and run only if they are named
+by_name="manager-stress frameworks-contended frameworks-evictable numba multi" # take minutes, and run only if named
 for part in "$@"; do
 	# shellcheck disable=SC2086
 	printf '%s\n' $parts $by_name | grep -qxF -e "$part" && continue
@@ -92,7 +92,8 @@ for part in "$@"; do
 		# shellcheck disable=SC2086
 		run "$part" 580 python3 "$here/multi.py" "$root" ${CASES:-} ;;
 	numba) run "$part" 290 python3 "$here/numba_programs.py" "$root" ;;
-	frameworks-contended) run "$part" 290 python3 "$here/frameworks.py" "$root" contended ;;
+	frameworks-contended | frameworks-evictable)
+		run "$part" 290 python3 "$here/frameworks.py" "$root" "${part#frameworks-}" ;;
 	processes | routes | loopholes | frameworks) run "$part" 150 python3 "$here/$part.py" "$root" ;;
 	esac
 done

@@ -4,7 +4,7 @@
 By default each program runs on the simulated GPU inside `virgate run --sim` with Virgate's CUDA runtime library. With
 --gpu it runs on this machine's GPU with NVIDIA's library, first natively and then inside a vGPU, and passes if it
 passes both times. With --contended it runs only inside a vGPU, which has a compute share, beside another vGPU that
-keeps the GPU busy with a share of 50 %.
+keeps the GPU busy with a share of 50 %. With --evictable the vGPU is one whose memory can move to the host.
 
 A program passes if it exits with 0 within the limit, prints no failure, and its output contains what CCCL's reference
 of the example expects (checked by LLVM's FileCheck). A program that exits with 2 cannot run on this machine, and is
@@ -147,6 +147,7 @@ def command_of(way, program, work, places, options):
                          'LD_LIBRARY_PATH': places.simulated}
     more = ['--sim'] if way == 'simulated' else []
     more += ['--share', str(50 // options.parallel)] if options.contended else []
+    more += ['--evictable'] if options.evictable else []
     return [places.virgate, 'run', *more, '--name', target(program), '--memory', options.memory, '--', *command], {}
 
 
@@ -223,6 +224,7 @@ def read_options():
     parser.add_argument('--work', type=pathlib.Path, required=True, help='directory for programs and output')
     parser.add_argument('--gpu', action='store_true', help='natively and inside a vGPU on a GPU')
     parser.add_argument('--contended', action='store_true', help='on a GPU, with a share, beside a busy vGPU')
+    parser.add_argument('--evictable', action='store_true', help='in an evictable vGPU')
     parser.add_argument('--built', action='store_true', help='do not build; run what is in WORK')
     parser.add_argument('--limit', type=float, default=600, help='seconds for each run (default: %(default)s)')
     parser.add_argument('--memory', default='7G', help='memory of the vGPU (default: %(default)s)')
