@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 // The number of seconds after which a child that hangs is killed. With sanitizers, some tests take ten times as long.
@@ -79,6 +81,11 @@ __attribute__((unused)) static void test_needs_reach(const char *program)
 	}
 }
 
+__attribute__((unused)) static void pause_ms(long ms)
+{
+	nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
 #define CHECK(condition)                                                   \
 	do {                                                               \
 		if (!(condition))                                          \
@@ -103,6 +110,15 @@ __attribute__((unused)) static void test_needs_reach(const char *program)
 		if (!got_ || !strstr(got_, part_))                                                                \
 			FAIL("%s:%d: \"%s\" does not contain \"%s\"", __FILE__, __LINE__, got_ ? got_ : "(null)", \
 			     part_);                                                                              \
+	} while (0)
+// Reaps the child, and fails the test unless the child exited with 0.
+#define CHECK_CHILD(child)                                                                                    \
+	do {                                                                                                  \
+		int status_;                                                                                  \
+		pid_t child_ = (child);                                                                       \
+		CHECK_INT(waitpid(child_, &status_, 0), child_);                                              \
+		if (status_ != 0)                                                                             \
+			FAIL("%s:%d: child %s has the wait status %#x", __FILE__, __LINE__, #child, status_); \
 	} while (0)
 
 int main(int argc, char **argv)

@@ -83,11 +83,6 @@ static inline struct vg_execution *note(struct rig *rig, struct vg_compute_unit 
 	return execution;
 }
 
-static inline void nap_ms(unsigned ms)
-{
-	nanosleep(&(struct timespec){ms / 1000, (long)(ms % 1000) * 1000000}, NULL);
-}
-
 static inline double seconds(void)
 {
 	struct timespec now;

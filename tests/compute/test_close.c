@@ -43,7 +43,7 @@ TEST(busy_errors_count_running_and_queued_work)
 	struct vg_execution *runs = spin(unit, 0, 1000000, 5), *waits;
 
 	while (vg_execution_state(runs) == VG_EXECUTION_QUEUED)
-		nap_ms(1);
+		pause_ms(1);
 	OK(vg_compute_unit_pause(unit)); // running work continues
 	waits = note(&rig, unit, 1, 1, 0);
 	if (vg_execution_state(runs) == VG_EXECUTION_RUNNING) {

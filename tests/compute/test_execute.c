@@ -38,7 +38,7 @@ TEST(executions_report_their_state)
 	CHECK(info.gpu_ns <= info.ended_ns - info.started_ns + 1000000);
 	struct vg_compute_unit_info of_unit;
 	for (int i = 0; i < 1000 && !(of_unit = info_of(unit)).busy_ns; i++)
-		nap_ms(1);
+		pause_ms(1);
 	CHECK(of_unit.busy_ns >= info.gpu_ns);
 	CHECK(of_unit.sm_seconds > 0);
 	vg_execution_destroy(one);
@@ -78,8 +78,8 @@ TEST(running_work_is_cancelled_before_the_next_kernel)
 
 	struct vg_execution *one = spin(unit, 0, 20000, 1000000);
 	while (vg_execution_state(one) == VG_EXECUTION_QUEUED)
-		nap_ms(1);
-	nap_ms(20);
+		pause_ms(1);
+	pause_ms(20);
 	CHECK_INT(vg_execution_state(one), VG_EXECUTION_RUNNING);
 	OK(vg_execution_cancel(one));
 	REFUSED(vg_execution_wait(one, 30), VG_STATE, "cancelled");
@@ -143,14 +143,14 @@ TEST(utilization_is_known_after_an_interval)
 	struct vg_compute_info info;
 
 	CHECK_INT(info_of(unit).utilization_known, 0);
-	nap_ms(250);
+	pause_ms(250);
 	CHECK_INT(info_of(unit).utilization_known, 1);
 	CHECK(info_of(unit).utilization == 0);
 	OK(vg_compute_info(rig.compute, &info));
 	struct vg_execution *one = spin(unit, 0, 200000, 1000000);
 	// The utilization includes a quantum only after the quantum has ended. So wait until both figures exceed 5%.
 	for (int i = 0; i < 1000; i++) {
-		nap_ms(30);
+		pause_ms(30);
 		OK(vg_compute_info(rig.compute, &info));
 		if (i >= 20 && info_of(unit).utilization > 0.05 && info.utilization > 0.05)
 			break;
@@ -174,12 +174,12 @@ TEST(a_pause_stops_only_queued_work)
 
 	struct vg_execution *running = spin(unit, 0, 20000, 400);
 	while (vg_execution_state(running) == VG_EXECUTION_QUEUED)
-		nap_ms(1);
+		pause_ms(1);
 	OK(vg_compute_unit_pause(unit));
 	OK(vg_compute_unit_pause(unit));
 	struct vg_execution *queued = note(&rig, unit, 0, 1, 0);
 	OK(vg_execution_wait(running, 60));
-	nap_ms(20);
+	pause_ms(20);
 	CHECK_INT(vg_execution_state(queued), VG_EXECUTION_QUEUED);
 	CHECK_INT(info_of(unit).paused, 1);
 	CHECK_INT(info_of(unit).queue_length, 1);

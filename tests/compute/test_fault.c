@@ -17,10 +17,10 @@ static void no_stream_for_the_second(void)
 	struct vg_execution *before = spin(first, 0, 20000000, 1);
 
 	while (vg_execution_state(before) == VG_EXECUTION_QUEUED)
-		nap_ms(1);
+		pause_ms(1);
 	struct vg_execution *refused = spin(second, 0, 1000, 1);
 	while (vg_execution_state(refused) == VG_EXECUTION_QUEUED)
-		nap_ms(1);
+		pause_ms(1);
 	struct vg_execution *behind = spin(third, 0, 1000, 1);
 	OK(vg_execution_wait(before, 60));
 	CHECK(vg_execution_wait(refused, 60) != VG_OK);
@@ -42,8 +42,6 @@ static void no_stream_for_the_second(void)
 
 TEST(a_failed_stream_creation_fails_only_its_work)
 {
-	int status;
-
 	if (!getenv("VIRGATE_SIM"))
 		SKIP("faults are injected by the simulated driver");
 	pid_t child = fork();
@@ -52,8 +50,7 @@ TEST(a_failed_stream_creation_fails_only_its_work)
 		no_stream_for_the_second();
 		exit(0);
 	}
-	CHECK(waitpid(child, &status, 0) == child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 }
 
 // Runs work of two compute units in several streams, while the driver fails to create events. Executions whose

@@ -30,7 +30,7 @@ static void wait_grouped(struct rig *rig, int grouped)
 		OK(vg_compute_info(rig->compute, &info));
 		if (info.grouped == grouped)
 			return;
-		nap_ms(1);
+		pause_ms(1);
 	}
 	FAIL("grouped is %d after 5 s", !grouped);
 }
@@ -42,7 +42,7 @@ static void wait_home(struct vg_compute_unit *unit)
 	for (int i = 0; i < 5000; i++) {
 		if (info_of(unit).sms < SMS)
 			return;
-		nap_ms(1);
+		pause_ms(1);
 	}
 	FAIL("no group after 5 s");
 }
@@ -149,9 +149,9 @@ TEST(sms_of_idle_units_are_lent)
 
 	one[0] = spin(units[0], 0, 20000, 1000000);
 	while (vg_execution_state(one[0]) == VG_EXECUTION_QUEUED)
-		nap_ms(1);
+		pause_ms(1);
 	for (int i = 0; i < 10000 && info_of(units[0]).sms != SMS; i++)
-		nap_ms(1);
+		pause_ms(1);
 	CHECK_INT(info_of(units[0]).sms, SMS); // the compute unit uses all SMs, because no other one has work
 	one[1] = spin(units[1], 0, 20000, 1000000);
 	wait_grouped(&rig, 1);

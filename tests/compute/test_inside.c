@@ -47,7 +47,7 @@ static struct vg_kernel *note_kernel(void)
 static void wait_freed(struct pieces *pieces)
 {
 	for (int i = 0; i < 5000 && !atomic_load(&pieces->freed); i++)
-		nap_ms(1);
+		pause_ms(1);
 	CHECK_INT(atomic_load(&pieces->freed), 1);
 }
 
@@ -140,7 +140,7 @@ TEST(a_fence_waits_for_submitted_work)
 	OK(vg_stream_create(rig.context, NULL, &stream));
 	struct vg_execution *one = spin(unit, 0, 3000000, 1);
 	while (vg_execution_state(one) == VG_EXECUTION_QUEUED)
-		nap_ms(1);
+		pause_ms(1);
 	OK(compute_fence(unit, stream));
 	OK(vg_stream_query(stream, &done));
 	CHECK(!done || vg_execution_state(one) != VG_EXECUTION_RUNNING || vg_execution_wait(one, 0.2) == VG_OK);
@@ -255,7 +255,7 @@ TEST(a_closed_unit_returns_running_work)
 	OK(compute_migrate(from, to, 10, &moved));
 	CHECK_INT(moved, 2);
 	while (info.launches < 40) {
-		nap_ms(1);
+		pause_ms(1);
 		OK(vg_execution_info(one, &info));
 	}
 	OK(vg_compute_unit_close(to)); // this compute unit has no work of its own
@@ -268,7 +268,7 @@ TEST(a_closed_unit_returns_running_work)
 	unsigned before = info.launches;
 	CHECK(before < repeat);
 	for (unsigned i = 0; i < 60000 && info.launches < before + 40; i++) { // the job's own compute unit continues it
-		nap_ms(1);
+		pause_ms(1);
 		OK(vg_execution_info(one, &info));
 	}
 	CHECK(info.launches >= before + 40);
@@ -296,7 +296,7 @@ TEST(a_pause_takes_migrated_work_back)
 
 	OK(vg_compute_unit_pause(to));
 	while (vg_execution_state(first) == VG_EXECUTION_QUEUED)
-		nap_ms(1);
+		pause_ms(1);
 	for (unsigned i = 0; i < 3; i++) {
 		vg_execution_destroy(last);
 		last = note(&rig, from, 0, i, 0);
@@ -321,7 +321,7 @@ TEST(a_pause_takes_migrated_work_back)
 
 static void tell_late(void *user)
 {
-	nap_ms(100);
+	pause_ms(100);
 	atomic_store((atomic_uint *)user, 1);
 }
 
@@ -342,7 +342,7 @@ TEST(an_end_waits_for_all_callbacks)
 
 	OK(compute_execute(unit, &work, tell_late, &told, &one));
 	while (vg_execution_state(one) == VG_EXECUTION_QUEUED)
-		nap_ms(1);
+		pause_ms(1);
 	OK(vg_compute_unit_end(unit)); // the end of running work is reported later, by the scheduler's thread
 	CHECK_INT(atomic_load(&told), 1);
 	vg_execution_destroy(one);
@@ -390,13 +390,13 @@ TEST(end_callbacks_run_once)
 	CHECK_INT(compute_execute(unit, &wrong, count_end, &ends, NULL), VG_NOT_FOUND);
 	OK(vg_compute_unit_sync_all(unit, 60));
 	for (int i = 0; i < 2000 && atomic_load(&ends) < 100; i++)
-		nap_ms(1);
+		pause_ms(1);
 	CHECK_INT(atomic_load(&ends), 100);
 	OK(compute_preempt(unit, &preempted));
 	CHECK(!preempted);
 	struct vg_execution *one = spin(unit, 0, 20000, 100000);
 	while (vg_execution_state(one) == VG_EXECUTION_QUEUED)
-		nap_ms(1);
+		pause_ms(1);
 	OK(compute_preempt(unit, &preempted));
 	CHECK(preempted);
 	OK(vg_execution_cancel(one));

@@ -91,10 +91,10 @@ static void measure(struct vg_compute_unit **units, int count, double seconds_, 
 {
 	double before[8], sum = 0;
 
-	nap_ms(50);
+	pause_ms(50);
 	for (int i = 0; i < count; i++)
 		before[i] = info_of(units[i]).sm_seconds;
-	nap_ms((unsigned)(1000 * seconds_));
+	pause_ms((unsigned)(1000 * seconds_));
 	for (int i = 0; i < count; i++) {
 		struct vg_compute_unit_info info = info_of(units[i]);
 		if (!info.queue_length)
@@ -213,7 +213,7 @@ static double part_after_idling(void)
 	double parts[2];
 
 	load(&rig, units[0], ms, 10000);
-	nap_ms(800); // only the other compute unit has work
+	pause_ms(800); // only the other compute unit has work
 	CHECK(info_of(units[1]).sm_seconds == 0);
 	load(&rig, units[1], ms, 10000);
 	measure(units, 2, 1, parts);
@@ -241,7 +241,7 @@ static double part_after_a_pause(void)
 	OK(vg_compute_unit_pause(units[1]));
 	load(&rig, units[1], ms, 10000);
 	load(&rig, units[0], ms, 10000);
-	nap_ms(1500);
+	pause_ms(1500);
 	CHECK(info_of(units[1]).sm_seconds == 0);
 	OK(vg_compute_unit_resume(units[1]));
 	measure(units, 2, 1, parts);
@@ -266,12 +266,12 @@ TEST(cancelled_work_needs_no_turn)
 	struct vg_execution *cancelled = spin(low, 0, ms, 100000), *rest = spin(closed, 0, ms, 100000);
 
 	while (vg_execution_state(cancelled) == VG_EXECUTION_QUEUED || vg_execution_state(rest) == VG_EXECUTION_QUEUED)
-		nap_ms(1);
+		pause_ms(1);
 	OK(vg_compute_unit_set_priority(high, 5));
 	load(&rig, high, ms, 10000);
 	uint64_t before = info_of(high).launches;
 	while (info_of(high).launches < before + 40)
-		nap_ms(1);
+		pause_ms(1);
 	uint64_t launches = info_of(low).launches;
 	OK(vg_execution_cancel(cancelled));
 	CHECK_INT(vg_execution_wait(cancelled, 30), VG_STATE);
@@ -380,7 +380,7 @@ TEST(the_highest_priority_runs_first)
 	for (unsigned i = 0; i < 200; i++)
 		spin_note(&rig, units[0], ms, 0, 0);
 	while (!info_of(units[0]).completed)
-		nap_ms(1);
+		pause_ms(1);
 	// queue all urgent work at once, so that its queue does not become empty between two launches on a slow host
 	OK(vg_compute_unit_pause(units[1]));
 	for (unsigned i = 0; i < 40; i++)

@@ -3,7 +3,6 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { UNITS = 8, THREADS = 8, ROUNDS = 60 };
@@ -125,7 +124,7 @@ TEST(a_unit_can_end_while_threads_use_it)
 
 	for (int i = 0; i < 4; i++)
 		CHECK_INT(pthread_create(&threads[i], NULL, i < 2 ? submit_until_closed : sync_until_closed, unit), 0);
-	nap_ms(50);
+	pause_ms(50);
 	OK(vg_compute_unit_end(unit));
 	OK(vg_compute_unit_end(unit));
 	OK(vg_compute_unit_close(unit));
@@ -147,7 +146,7 @@ TEST(a_paused_unit_can_end_while_a_thread_waits)
 	OK(vg_compute_unit_pause(unit));
 	struct vg_execution *one = note(&rig, unit, 0, 1, 0);
 	CHECK_INT(pthread_create(&thread, NULL, sync_until_closed, unit), 0);
-	nap_ms(20);
+	pause_ms(20);
 	REFUSED(vg_compute_unit_close(unit), VG_BUSY, "work in \"unit-1\", which is paused: 1 queued, 0 running");
 	CHECK_INT(vg_execution_state(one), VG_EXECUTION_QUEUED);
 	OK(vg_compute_unit_end(unit));
@@ -163,7 +162,6 @@ TEST(calls_fail_in_a_forked_child)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
-	int status;
 
 	struct vg_execution *one = spin(unit, 0, 1000, 2000);
 	pid_t child = fork();
@@ -178,8 +176,7 @@ TEST(calls_fail_in_a_forked_child)
 		vg_compute_destroy(rig.compute);
 		_exit(good ? 0 : 1);
 	}
-	CHECK(waitpid(child, &status, 0) == child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 	OK(vg_execution_wait(one, 60));
 	vg_execution_destroy(one);
 	vg_compute_unit_destroy(unit);

@@ -331,7 +331,6 @@ TEST(calls_in_a_forked_child_fail)
 {
 	struct vg_context *context = first_context();
 	struct vg_stream *stream;
-	int status;
 
 	OK(vg_stream_create(context, NULL, &stream));
 	fflush(stdout);
@@ -340,8 +339,7 @@ TEST(calls_in_a_forked_child_fail)
 		use_after_fork(context, stream);
 		_exit(0);
 	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	CHECK_CHILD(child);
 	OK(vg_stream_sync(stream)); // the parent's objects are unchanged
 	vg_stream_destroy(stream);
 	vg_context_destroy(context);

@@ -2,8 +2,6 @@
 // driver, since a forked child cannot use the driver afterwards.
 #include "core_test.h"
 
-#include <sys/wait.h>
-
 static void import_and_wait(int from)
 {
 	struct vg_event_descriptor descriptor;
@@ -32,7 +30,7 @@ TEST(another_process_waits_for_an_event)
 {
 	struct vg_event_options options = {.size = sizeof options, .ipc = 1, .blocking_sync = 1};
 	struct vg_event_descriptor descriptor;
-	int ends[2], status, supported;
+	int ends[2], supported;
 
 	CHECK_INT(pipe(ends), 0);
 	pid_t child = fork();
@@ -52,8 +50,7 @@ TEST(another_process_waits_for_an_event)
 	OK(vg_event_export(event, &descriptor));
 	CHECK_INT(write(ends[1], &descriptor, sizeof descriptor), sizeof descriptor);
 	close(ends[1]);
-	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
-	CHECK_INT(WEXITSTATUS(status), 0);
+	CHECK_CHILD(child);
 	vg_event_destroy(event);
 	vg_stream_destroy(stream);
 	vg_context_destroy(context);

@@ -171,8 +171,6 @@ TEST(events)
 // compute capability, when it makes the table of devices. A fault that counts queries must count these two, too.
 static void with_fault(const char *fault, void (*body)(struct vg_device *))
 {
-	int status;
-
 	pid_t child = fork();
 	if (child == 0) {
 		setenv("VIRGATE_SIM_FAULT", fault, 1);
@@ -180,8 +178,7 @@ static void with_fault(const char *fault, void (*body)(struct vg_device *))
 		body(device);
 		exit(0);
 	}
-	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
-	CHECK_INT(WEXITSTATUS(status), 0);
+	CHECK_CHILD(child);
 }
 
 static void check_fallbacks(struct vg_device *old)

@@ -358,8 +358,6 @@ static void old_driver(void)
 
 TEST(managed_memory_needs_a_driver_of_13_0)
 {
-	int status;
-
 	if (!getenv("VIRGATE_SIM"))
 		SKIP("only the simulated driver has a version to choose");
 	pid_t child = fork();
@@ -368,6 +366,5 @@ TEST(managed_memory_needs_a_driver_of_13_0)
 		old_driver();
 		exit(0);
 	}
-	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
-	CHECK_INT(WEXITSTATUS(status), 0);
+	CHECK_CHILD(child);
 }

@@ -279,8 +279,6 @@ TEST(failures_of_mappings)
 // Runs the function in a child with this environment variable.
 static void run_with(void (*run)(void), const char *variable, const char *value)
 {
-	int status;
-
 	if (!getenv("VIRGATE_SIM"))
 		SKIP("the simulated driver alone takes %s", variable);
 	pid_t child = fork();
@@ -289,8 +287,7 @@ static void run_with(void (*run)(void), const char *variable, const char *value)
 		run();
 		exit(0);
 	}
-	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
-	CHECK_INT(WEXITSTATUS(status), 0);
+	CHECK_CHILD(child);
 }
 
 static void without_properties(void)

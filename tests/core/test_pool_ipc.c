@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 enum { SIZE = 1 << 20 };
 
@@ -55,7 +54,7 @@ static void run_both(void (*one)(int socket), void (*other)(int socket))
 {
 	void (*sides[])(int) = {one, other};
 	pid_t children[2];
-	int ends[2], status;
+	int ends[2];
 
 	CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
 	for (int i = 0; i < 2; i++) {
@@ -68,10 +67,8 @@ static void run_both(void (*one)(int socket), void (*other)(int socket))
 	}
 	close(ends[0]);
 	close(ends[1]);
-	for (int i = 0; i < 2; i++) {
-		CHECK(waitpid(children[i], &status, 0) == children[i] && WIFEXITED(status));
-		CHECK_INT(WEXITSTATUS(status), 0);
-	}
+	for (int i = 0; i < 2; i++)
+		CHECK_CHILD(children[i]);
 }
 
 static unsigned read_word(struct vg_buffer *buffer, struct vg_stream *stream)

@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <signal.h>
-#include <sys/wait.h>
 
 static int to_child[2], from_child[2];
 
@@ -59,7 +58,6 @@ TEST(a_process_passes_all_states)
 	enum vg_process_state state;
 	char uuid[64];
 	pid_t thread;
-	int status;
 
 	CHECK_INT(pipe(to_child), 0);
 	CHECK_INT(pipe(from_child), 0);
@@ -103,8 +101,7 @@ TEST(a_process_passes_all_states)
 	CHECK_INT(state, VG_PROCESS_LOCKED);
 	OK(vg_process_unlock(process));
 	CHECK_INT(write(to_child[1], "g", 1), 1);
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	CHECK_CHILD(child);
 	REFUSED(vg_process_state(process, &state), VG_NOT_FOUND, "is not there");
 	REFUSED(vg_process_lock(process, 10), VG_NOT_FOUND, "is not there");
 	vg_process_destroy(process);

@@ -56,7 +56,6 @@ TEST(a_busy_process_is_locked_after_its_work)
 	enum vg_process_state state;
 	struct vg_process *process;
 	char word;
-	int status;
 
 	CHECK_INT(pipe(to_child), 0);
 	CHECK_INT(pipe(from_child), 0);
@@ -74,7 +73,6 @@ TEST(a_busy_process_is_locked_after_its_work)
 	OK(vg_process_lock(process, 10000));
 	OK(vg_process_unlock(process));
 	CHECK_INT(write(to_child[1], "e", 1), 1);
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	CHECK_CHILD(child);
 	vg_process_destroy(process);
 }

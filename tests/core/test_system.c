@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <sys/wait.h>
 
 static struct vg_gpu *first_gpu(void)
 {
@@ -16,8 +15,6 @@ static struct vg_gpu *first_gpu(void)
 // Runs `body` in a child, and fails the test unless it exits with 0.
 static void in_child(void (*body)(void))
 {
-	int status;
-
 	fflush(stdout);
 	pid_t child = fork();
 	if (child == 0) {
@@ -25,8 +22,7 @@ static void in_child(void (*body)(void))
 		_exit(0);
 	}
 	CHECK(child > 0);
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 }
 
 static void ask_without_library(void)

@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <sys/wait.h>
 
 static struct vg_gpu *gpu, *part;
 
@@ -32,8 +31,6 @@ static void begin(void)
 // Checks the error of a child in which NVML does not start.
 static void expect_start_failure(const char *result, enum vg_status status, const char *text)
 {
-	int ended;
-
 	if (access(getenv("VIRGATE_NVML"), R_OK) != 0)
 		SKIP("no %s: built for the build directory's tests only", getenv("VIRGATE_NVML"));
 	fflush(stdout);
@@ -45,8 +42,7 @@ static void expect_start_failure(const char *result, enum vg_status status, cons
 		CHECK_INT(vg_last_error()->code, atoi(result));
 		_exit(0);
 	}
-	CHECK_INT(waitpid(child, &ended, 0), child);
-	CHECK_INT(ended, 0);
+	CHECK_CHILD(child);
 }
 
 TEST(start)
@@ -67,7 +63,7 @@ static void *ask_once(void *failed)
 
 static void fork_while_nvml_starts(void)
 {
-	int failed = 1, status;
+	int failed = 1;
 	pthread_t thread;
 	unsigned count;
 
@@ -81,8 +77,7 @@ static void fork_while_nvml_starts(void)
 		OK(vg_gpu_count(&count));
 		_exit(0);
 	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 	CHECK_INT(pthread_join(thread, NULL), 0);
 	CHECK_INT(failed, 0);
 }
@@ -90,8 +85,6 @@ static void fork_while_nvml_starts(void)
 // Forks while another thread initialises NVML. The child must find the lock free.
 TEST(fork_beside_a_start)
 {
-	int status;
-
 #ifdef __SANITIZE_THREAD__
 	SKIP("the thread sanitizer takes a thread that is not in the child for a leak");
 #endif
@@ -102,8 +95,7 @@ TEST(fork_beside_a_start)
 		fork_while_nvml_starts();
 		_exit(0);
 	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 }
 
 TEST(versions)
@@ -339,7 +331,6 @@ TEST(fields)
 static void wait_in_child(struct vg_gpu_events *events)
 {
 	struct vg_gpu_event event;
-	int ended;
 
 	fflush(stdout);
 	pid_t child = fork();
@@ -349,8 +340,7 @@ static void wait_in_child(struct vg_gpu_events *events)
 		vg_gpu_events_destroy(events);
 		_exit(0);
 	}
-	CHECK_INT(waitpid(child, &ended, 0), child);
-	CHECK_INT(ended, 0);
+	CHECK_CHILD(child);
 }
 
 TEST(events)

@@ -4,13 +4,10 @@
 #include "system/system.h"
 #include "test.h"
 
-#include <sys/wait.h>
-
 static char problem[512];
 
 static void run_in_child(void (*run)(void))
 {
-	int status;
 	pid_t child = fork();
 
 	if (child == 0) {
@@ -18,8 +15,7 @@ static void run_in_child(void (*run)(void))
 		run();
 		_exit(0);
 	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 }
 
 static void load_old(void)
@@ -159,9 +155,7 @@ static void system_after_fork(void)
 			break;
 		pid_t pid = fork();
 		if (pid > 0) {
-			int status;
-			CHECK_INT(waitpid(pid, &status, 0), pid);
-			CHECK_INT(status, 0);
+			CHECK_CHILD(pid);
 			break;
 		}
 	}

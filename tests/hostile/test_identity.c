@@ -45,8 +45,6 @@ static void revoke_by_force(void)
 // which stays open in the caller.
 static pid_t connect_and_exit(uid_t uid, int *ret_fd)
 {
-	int status;
-
 	*ret_fd = -1;
 	int pair[2];
 	CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
@@ -65,8 +63,7 @@ static pid_t connect_and_exit(uid_t uid, int *ret_fd)
 	*ret_fd = descriptors[0];
 	// The daemon accepts connections in order, so it has accepted the one above.
 	CHECK_AGREED(ask("{'op':'ping'}"));
-	CHECK_INT(waitpid(reader, &status, 0), reader);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(reader);
 	close(pair[0]);
 	close(pair[1]);
 	return reader;

@@ -132,14 +132,12 @@ TEST(stopped_process_blocks_no_other)
 {
 	for (int step = 0;; step++) {
 		struct vg_ledger *ledger = create_ledger(16 * MIB);
-		int status;
 		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, CHARGED), 0);
 		pid_t child = run_until(ledger, do_work, step, SIGSTOP);
 		if (!reached_end) {
 			check_others_can_charge(ledger);
 			kill(child, SIGCONT);
-			CHECK_INT(waitpid(child, &status, 0), child);
-			CHECK_INT(status, 0);
+			CHECK_CHILD(child);
 		}
 		CHECK_INT(vg_ledger_charged(ledger), CHARGED + 4 * MIB);
 		CHECK_INT(reap_all_dead(ledger), 4 * MIB);

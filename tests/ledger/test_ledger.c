@@ -112,7 +112,6 @@ TEST(limit_changes_take_effect_at_once)
 TEST(forked_child_gets_its_own_slot)
 {
 	struct vg_ledger *ledger = create_ledger(8 * MIB);
-	int status;
 
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, MIB), 0);
 	pid_t child = fork();
@@ -123,8 +122,7 @@ TEST(forked_child_gets_its_own_slot)
 		CHECK_INT(vg_ledger_used_here(ledger), 2 * MIB);
 		_exit(0);
 	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 	CHECK_INT(vg_ledger_charged(ledger), 3 * MIB);
 	CHECK_INT(reap_all_dead(ledger), 2 * MIB);
 	CHECK_INT(vg_ledger_charged(ledger), MIB);
@@ -154,15 +152,13 @@ TEST(child_of_fork_can_charge_while_threads_of_the_parent_charge)
 	for (int i = 0; i < 3; i++)
 		CHECK_INT(pthread_create(&threads[i], NULL, charge_and_refund, ledger), 0);
 	for (int i = 0; i < 60; i++) {
-		int status;
 		pid_t child = fork();
 		if (child == 0) {
 			alarm(10);
 			CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, MIB), 0);
 			_exit(0);
 		}
-		CHECK_INT(waitpid(child, &status, 0), child);
-		CHECK_INT(status, 0);
+		CHECK_CHILD(child);
 		CHECK_INT(reap_all_dead(ledger), MIB);
 	}
 	__atomic_store_n(&is_ending, true, __ATOMIC_RELAXED);
@@ -196,7 +192,6 @@ __attribute__((constructor)) static void program_after_exec(void)
 TEST(entering_after_exec_refunds_earlier_program)
 {
 	struct vg_ledger *ledger = create_ledger(8 * MIB);
-	int status;
 	pid_t child = fork();
 
 	if (child == 0) {
@@ -205,8 +200,7 @@ TEST(entering_after_exec_refunds_earlier_program)
 		execl("/proc/self/exe", "test-ledger", NULL);
 		_exit(9);
 	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 	CHECK_INT(vg_ledger_charged(ledger), 6 * MIB);
 	CHECK_INT(reap_all_dead(ledger), 6 * MIB);
 	vg_ledger_close(ledger);

@@ -32,11 +32,6 @@ static enum vg_status fake_refusal;
 static atomic_bool fake_ends;
 static pthread_t fake_thread;
 
-static void wait_ms(unsigned ms)
-{
-	nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
-}
-
 static struct fake *fake_of(struct balancer_key key)
 {
 	for (int i = 0; i < FAKES; i++)
@@ -226,7 +221,7 @@ static void *fake_run(void *nothing)
 			balancer_notice(ended->work);
 			balancer_release(ended);
 		}
-		wait_ms(1);
+		pause_ms(1);
 	}
 	return NULL;
 }

@@ -11,11 +11,6 @@ static inline unsigned scale_repeats(unsigned simulated, unsigned hardware)
 	return getenv("VIRGATE_SIM") ? simulated : hardware;
 }
 
-static inline void wait_ms(unsigned ms)
-{
-	nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
-}
-
 static inline struct vg_balancer *open_balancer(struct vg_manager *const *managers, size_t count,
 						const struct vg_balancer_options *options)
 {

@@ -43,11 +43,6 @@ bool monitor_source_has(const struct monitor_source *source, int id)
 	return has;
 }
 
-static void wait_ms(unsigned ms)
-{
-	nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
-}
-
 enum vg_status monitor_read(const struct monitor_source *source, struct monitor_readings *readings)
 {
 	pthread_mutex_lock(&fake.lock);
@@ -62,7 +57,7 @@ enum vg_status monitor_read(const struct monitor_source *source, struct monitor_
 	readings->count = fake.count;
 	memcpy(readings->virtual_gpus, fake.virtual_gpus, fake.count * sizeof *fake.virtual_gpus);
 	pthread_mutex_unlock(&fake.lock);
-	wait_ms(sleep_ms);
+	pause_ms(sleep_ms);
 	fake.readings++;
 	return status ? vg_fail(status, 0, "the manager says so") : VG_OK;
 }
@@ -104,7 +99,7 @@ static void pass_samples(struct vg_monitor *monitor)
 	OK(vg_monitor_info(monitor, &info));
 	uint64_t until = info.samples + 3;
 	for (int i = 0; i < 2000 && info.samples < until; i++) {
-		wait_ms(1);
+		pause_ms(1);
 		OK(vg_monitor_info(monitor, &info));
 	}
 	CHECK(info.samples >= until);

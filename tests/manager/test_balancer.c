@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/wait.h>
 
 enum { COUNT = 4096 };
 
@@ -163,7 +162,7 @@ TEST(work_is_spread_over_several_managers)
 			OK(vg_virtual_gpu_pause(vgpus[0]));
 	}
 	for (int i = 0; i < 3000 && info_of(vgpus[1]).completed < 120; i++)
-		wait_ms(10);
+		pause_ms(10);
 	CHECK(info_of(vgpus[1]).completed >= 120);
 	OK(vg_virtual_gpu_resume(vgpus[0]));
 	for (int i = 0; i < 200; i++) {
@@ -188,10 +187,10 @@ static void *create_and_close(void *user)
 
 	for (int i = 0; coming; i++) {
 		struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 16 * MIB);
-		wait_ms(3);
+		pause_ms(3);
 		if (i % 3 == 0)
 			OK(vg_virtual_gpu_pause(vgpu));
-		wait_ms(2);
+		pause_ms(2);
 		OK(vg_virtual_gpu_end(vgpu));
 		vg_virtual_gpu_destroy(vgpu);
 	}
@@ -256,7 +255,6 @@ TEST(balancer_calls_fail_in_a_forked_child)
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 1, 64 * MIB);
 	struct vg_balancer *balancer = open_balancer(&manager, 1, NULL);
-	int status;
 
 	pid_t child = fork();
 	if (child == 0) {
@@ -269,7 +267,7 @@ TEST(balancer_calls_fail_in_a_forked_child)
 		vg_balancer_destroy(balancer);
 		_exit(refused ? 0 : 1);
 	}
-	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	CHECK_CHILD(child);
 	vg_balancer_destroy(balancer);
 	vg_virtual_gpu_destroy(vgpu);
 	vg_manager_destroy(manager);

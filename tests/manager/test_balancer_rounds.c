@@ -56,7 +56,7 @@ TEST(shares_are_lent_and_returned)
 		OK(try_fill(one, (unsigned)i % 4, block, 2.0f, 1 << 18, 100, NULL));
 	for (int i = 0; i < 1000 && share_of(one) == 0.3; i++) {
 		OK(vg_balancer_rebalance(balancer, NULL));
-		wait_ms(10);
+		pause_ms(10);
 	}
 	CHECK(share_of(one) > 0.3 && share_of(two) < 0.7);
 	CHECK(share_of(one) + share_of(two) <= 1 + 1e-9);
@@ -133,7 +133,7 @@ TEST(a_constant_load_is_not_moved_back_and_forth)
 	for (int i = 0; i < 400; i++) {
 		keep_queued(busy, first, 60);
 		keep_queued(less, second, 6);
-		wait_ms(2);
+		pause_ms(2);
 	}
 	OK(vg_balancer_log(balancer, entries, VG_BALANCER_LOG, &count));
 	for (size_t i = 0; i < count; i++) {

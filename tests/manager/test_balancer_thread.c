@@ -117,7 +117,7 @@ TEST(unbound_work_moves_to_another_device)
 	struct vg_balancer *balancer = open_balancer(&options, 2);
 	submit_all(balancer, jobs, 200); // half of the jobs go to each virtual GPU
 	for (int i = 0; i < 1000 && binds_of(1) < 190; i++)
-		wait_ms(5);
+		pause_ms(5);
 	pthread_mutex_lock(&fake_lock);
 	// Virtual GPU 1 completes work only from now on, so that the jobs bound to it can end.
 	fakes[0].per_ms = 8;
@@ -185,7 +185,7 @@ TEST(work_of_a_closed_virtual_gpu_moves_to_another)
 	struct vg_balancer *balancer = open_balancer(&options, 1);
 	submit_all(balancer, jobs, 40);
 	for (int i = 0; i < 1000 && waiting_at(0) < 4; i++)
-		wait_ms(1);
+		pause_ms(1);
 	pthread_mutex_lock(&fake_lock);
 	fakes[0].there = false;
 	fakes[0].per_ms = 4; // the closed virtual GPU still ends the work that was bound to it
@@ -230,7 +230,7 @@ TEST(cancelling_works_before_and_after_binding)
 	struct vg_balancer *balancer = open_balancer(&manual, 1);
 	submit_all(balancer, jobs, 20);
 	for (int i = 0; i < 1000 && !info_of(&jobs[0]).bound; i++)
-		wait_ms(1);
+		pause_ms(1);
 	CHECK(info_of(&jobs[0]).bound && !info_of(&jobs[19]).bound);
 	REFUSED(vg_balanced_wait(jobs[19].balanced, 0.01), VG_NOT_READY, "axpy has not ended within 0.01 s");
 	OK(vg_balanced_cancel(jobs[19].balanced));

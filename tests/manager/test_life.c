@@ -2,7 +2,6 @@
 #include "manager_test.h"
 
 #include <limits.h>
-#include <sys/wait.h>
 
 TEST(a_vgpu_is_found_by_its_id_until_it_is_closed)
 {
@@ -280,7 +279,6 @@ TEST(calls_fail_in_a_forked_child)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 1, 64 * MIB);
-	int status;
 
 	vg_address block = allocate(vgpu, MIB);
 	pid_t child = fork();
@@ -289,8 +287,7 @@ TEST(calls_fail_in_a_forked_child)
 		check_child(manager, vgpu);
 		_exit(0);
 	}
-	CHECK(waitpid(child, &status, 0) == child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 	OK(vg_virtual_gpu_free(vgpu, block));
 	vg_virtual_gpu_destroy(vgpu);
 	vg_manager_destroy(manager);

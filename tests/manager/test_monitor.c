@@ -3,13 +3,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/wait.h>
 #include <time.h>
-
-static void wait_ms(unsigned ms)
-{
-	nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
-}
 
 static struct vg_monitor *open_monitor(struct vg_manager *manager, unsigned interval_ms)
 {
@@ -34,7 +28,7 @@ static void pass_samples(struct vg_monitor *monitor)
 	uint64_t until = info_of_monitor(monitor).samples + 3;
 
 	for (int i = 0; i < 5000 && info_of_monitor(monitor).samples < until; i++)
-		wait_ms(1);
+		pause_ms(1);
 	CHECK(info_of_monitor(monitor).samples >= until);
 }
 
@@ -93,7 +87,7 @@ TEST(work_is_counted_and_its_time_measured)
 	for (int i = 0; i < 40; i++)
 		vg_execution_destroy(fill(vgpu, (unsigned)i % 4, block, 1, 1 << 18, getenv("VIRGATE_SIM") ? 5 : 2000));
 	for (int i = 0; i < 12000 && info_of(vgpu).completed < 40; i++) {
-		wait_ms(5);
+		pause_ms(5);
 		OK(vg_monitor_sample(monitor, 1, &sample));
 		if (sample.compute_utilization.known && sample.compute_utilization.value > most)
 			most = sample.compute_utilization.value;
@@ -189,7 +183,7 @@ TEST(closing_the_manager_ends_sampling)
 
 	OK(vg_manager_close(manager));
 	for (int i = 0; i < 5000 && info_of_monitor(monitor).sampling; i++)
-		wait_ms(1);
+		pause_ms(1);
 	CHECK_INT(info_of_monitor(monitor).sampling, 0);
 	OK(vg_monitor_sample(monitor, 0, &sample));
 	OK(vg_monitor_json(monitor, &text));
@@ -209,7 +203,6 @@ TEST(monitor_calls_fail_in_a_forked_child)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_monitor *monitor = open_monitor(manager, 2);
-	int status;
 
 	pid_t child = fork();
 	if (child == 0) {
@@ -221,7 +214,7 @@ TEST(monitor_calls_fail_in_a_forked_child)
 		vg_monitor_destroy(monitor);
 		_exit(refused ? 0 : 1);
 	}
-	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	CHECK_CHILD(child);
 	vg_monitor_destroy(monitor);
 	vg_manager_destroy(manager);
 }

@@ -70,7 +70,7 @@ TEST(samples_are_taken_and_kept)
 	OK(vg_monitor_close(monitor));
 	OK(vg_monitor_close(monitor)); // closing a closed monitor succeeds
 	unsigned readings = fake.readings;
-	wait_ms(10);
+	pause_ms(10);
 	CHECK_INT(fake.readings, readings);
 	// Samples stay readable after the close.
 	OK(vg_monitor_sample(monitor, 1, &sample));
@@ -216,8 +216,8 @@ static void linger(void *user, const struct vg_watch_event *event)
 
 	calls->held = true;
 	while (calls->hold)
-		wait_ms(1);
-	wait_ms(5);
+		pause_ms(1);
+	pause_ms(5);
 	calls->back++;
 	calls->held = false;
 }
@@ -226,7 +226,7 @@ static void *let_go(void *user)
 {
 	struct calls *calls = user;
 
-	wait_ms(10);
+	pause_ms(10);
 	calls->hold = false;
 	return NULL;
 }
@@ -241,7 +241,7 @@ TEST(unwatching_and_closing_wait_for_a_callback)
 		calls.watch = watch_memory(monitor, 1, 0.5, linger, &calls);
 		set_held(60, 20);
 		while (!calls.held)
-			wait_ms(1);
+			pause_ms(1);
 		CHECK_INT(pthread_create(&thread, NULL, let_go, &calls), 0);
 		if (closing)
 			OK(vg_monitor_close(monitor));
@@ -297,7 +297,7 @@ TEST(messages_follow_the_log_level)
 		pass_samples(monitor);
 		set_fake_status(VG_CLOSED);
 		for (int i = 0; i < 10000 && !has_said(&words, "sampling has ended"); i++)
-			wait_ms(1);
+			pause_ms(1);
 		OK(vg_monitor_close(monitor));
 		vg_log_set(NULL, NULL);
 		CHECK_CONTAINS(words.text, "0 monitor: virtual GPU 1 (vgpu-1) is in error\n");

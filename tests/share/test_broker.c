@@ -453,7 +453,6 @@ TEST(invalid_arguments_are_refused)
 TEST(forked_child_can_only_destroy)
 {
 	struct vg_vram_handle handle;
-	int status;
 
 	struct vg_publication *publication = publish("forked", &handle);
 	struct vg_share_lease *lease = open_lease("forked", 0);
@@ -467,8 +466,7 @@ TEST(forked_child_can_only_destroy)
 		vg_publication_destroy(publication);
 		_exit(bad);
 	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 	// the child's calls do not affect the parent's publication
 	CHECK_INT(state_of(publication), VG_PUBLICATION_CURRENT);
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_CURRENT);

@@ -167,7 +167,7 @@ TEST(reader_can_be_killed_at_every_step)
 // still has a descriptor of it.
 TEST(memory_is_freed_with_its_last_process)
 {
-	int publishers_end, readers_end, status;
+	int publishers_end, readers_end;
 	char state[16];
 
 	open_node();
@@ -184,8 +184,7 @@ TEST(memory_is_freed_with_its_last_process)
 	}
 	CHECK_STR(state, "orphaned");
 	close(readers_end);
-	CHECK_INT(waitpid(reader, &status, 0), reader);
-	CHECK_INT(status, 0); // the reader read the right contents
+	CHECK_CHILD(reader); // the reader read the right contents
 	await_rows("w", 0);
 	await_free(before);
 	close(publishers_end);
@@ -195,7 +194,7 @@ TEST(memory_is_freed_with_its_last_process)
 // not wait for them.
 TEST(publisher_and_reader_can_end_without_a_daemon)
 {
-	int publishers_end, readers_end, status;
+	int publishers_end, readers_end;
 
 	open_node();
 	size_t before = free_memory();
@@ -205,8 +204,7 @@ TEST(publisher_and_reader_can_end_without_a_daemon)
 	kill(publisher, SIGKILL);
 	waitpid(publisher, NULL, 0);
 	close(readers_end);
-	CHECK_INT(waitpid(reader, &status, 0), reader);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(reader);
 	await_free(before);
 	await_rows("w", 0); // this request starts the next daemon
 	publisher = start(publish_and_wait, &readers_end);

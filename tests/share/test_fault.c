@@ -79,8 +79,6 @@ TEST(import_survives_each_driver_failure)
 // In a child, makes an import fail by an injected driver error, and checks the status and the text.
 static void import_with(const char *fault, enum vg_status expected, const char *words)
 {
-	int status;
-
 	if (!getenv("VIRGATE_SIM"))
 		SKIP("faults are injected by the simulated driver");
 	fflush(stdout);
@@ -92,8 +90,7 @@ static void import_with(const char *fault, enum vg_status expected, const char *
 		clean();
 		exit(0);
 	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 }
 
 TEST(full_device_differs_from_an_invalid_offer)
@@ -124,8 +121,6 @@ static void free_with_fault(void)
 
 TEST(import_is_freed_if_unmapping_fails)
 {
-	int status;
-
 	if (!getenv("VIRGATE_SIM"))
 		SKIP("faults are injected by the simulated driver");
 	fflush(stdout);
@@ -134,6 +129,5 @@ TEST(import_is_freed_if_unmapping_fails)
 		setenv("VIRGATE_SIM_FAULT", "cuMemUnmap:1=CUDA_ERROR_OPERATING_SYSTEM", 1);
 		free_with_fault();
 	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 }

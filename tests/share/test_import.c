@@ -1,8 +1,6 @@
 // Tests offers and imports: contents, addresses, access rights, and refusals.
 #include "share_test.h"
 
-#include <sys/wait.h>
-
 TEST(import_maps_the_same_memory)
 {
 	static const int kinds[] = {SOCK_STREAM, SOCK_SEQPACKET};
@@ -315,7 +313,6 @@ TEST(forked_child_cannot_import)
 {
 	struct vg_vram_handle handle, imported;
 	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle), *received = sent(offer, SOCK_STREAM);
-	int status;
 
 	fflush(stdout);
 	pid_t child = fork();
@@ -326,8 +323,7 @@ TEST(forked_child_cannot_import)
 		vg_share_offer_destroy(received);
 		_exit(0);
 	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 	OK(vg_share_import(vram, received, 0, NULL, &imported));
 	OK(vg_vram_free(imported));
 	OK(vg_vram_free(handle));

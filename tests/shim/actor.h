@@ -278,9 +278,6 @@ static inline void actor_kill(struct actor *actor)
 
 static inline void actor_end(struct actor *actor)
 {
-	int status;
-
 	close(actor->socket);
-	CHECK_INT(waitpid(actor->pid, &status, 0), actor->pid);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(actor->pid);
 }

@@ -15,11 +15,6 @@ static struct pager_slot *slot;
 static CUcontext context;
 static CUstream stream;
 
-static inline void pause_ms(long ms)
-{
-	nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
-}
-
 static inline void start(void)
 {
 	CHECK_INT(cuInit(0), CUDA_SUCCESS);
@@ -89,6 +84,14 @@ static inline void run_evictable(void (*body)(void))
 	tenant_flags = VG_LEDGER_EVICTABLE;
 	tenant_swap = 900 * MIB;
 	TENANT(950 * MIB, 16 * MIB, body);
+}
+
+// The same with a fixed part of 50 MiB, of which a context takes 16 MiB.
+static inline void run_with_fixed_part(void (*body)(void))
+{
+	tenant_fixed = 50 * MIB;
+	run_evictable(body);
+	tenant_fixed = 0;
 }
 
 static inline size_t free_on_device(void)

@@ -543,15 +543,12 @@ static void fixed_body(void)
 
 TEST(fixed_memory_is_limited_by_the_fixed_part)
 {
-	tenant_fixed = 50 * MIB;
-	run_evictable(fixed_body);
-	tenant_fixed = 0;
+	run_with_fixed_part(fixed_body);
 }
 
 static void fork_body(void)
 {
 	CUdeviceptr memory;
-	int status;
 
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
@@ -560,8 +557,7 @@ static void fork_body(void)
 	pid_t child = fork();
 	if (child == 0)
 		_exit(cuMemsetD32_v2(memory, 1, 4) == CUDA_SUCCESS);
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0); // the process did not hang
+	CHECK_CHILD(child); // the process did not hang
 	move_in(PAGER_RUNNING);
 	check_filled(memory, SMALL, 13);
 	move_out(PAGER_OUT); // ask for the move, so that the process exits while its memory is in the host

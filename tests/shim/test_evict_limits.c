@@ -70,9 +70,7 @@ static void fixed_body(void)
 
 TEST(memory_that_cannot_leave_is_limited_by_the_fixed_part)
 {
-	tenant_fixed = 50 * MIB;
-	run_evictable(fixed_body);
-	tenant_fixed = 0;
+	run_with_fixed_part(fixed_body);
 }
 
 static void exported_body(void)
@@ -116,9 +114,7 @@ static void exported_body(void)
 
 TEST(exportable_memory_moves_until_it_is_exported)
 {
-	tenant_fixed = 50 * MIB;
-	run_evictable(exported_body);
-	tenant_fixed = 0;
+	run_with_fixed_part(exported_body);
 }
 
 static void export_fails_body(void)
@@ -150,9 +146,7 @@ TEST(memory_moves_after_a_failed_export)
 	       "cuMemExportToShareableHandle:1=CUDA_ERROR_UNKNOWN;"
 	       "cuMemExportToShareableHandle:3=CUDA_ERROR_UNKNOWN",
 	       1);
-	tenant_fixed = 50 * MIB;
-	run_evictable(export_fails_body);
-	tenant_fixed = 0;
+	run_with_fixed_part(export_fails_body);
 	unsetenv("VIRGATE_SIM_FAULT");
 }
 
@@ -185,9 +179,7 @@ static void multicast_body(void)
 
 TEST(memory_moves_after_a_failed_binding)
 {
-	tenant_fixed = 50 * MIB;
-	run_evictable(multicast_body);
-	tenant_fixed = 0;
+	run_with_fixed_part(multicast_body);
 }
 
 // In a vGPU, no peer GPU can use the memory, and the driver does not let the host use device memory.
@@ -210,9 +202,7 @@ static void host_access_body(void)
 
 TEST(memory_moves_after_access_was_refused)
 {
-	tenant_fixed = 50 * MIB;
-	run_evictable(host_access_body);
-	tenant_fixed = 0;
+	run_with_fixed_part(host_access_body);
 }
 
 // Threads compete for the fixed part. A context takes 16 MiB of it.
@@ -262,9 +252,7 @@ static void race_body(void)
 
 TEST(threads_cannot_share_room_of_the_fixed_part)
 {
-	tenant_fixed = 50 * MIB;
-	run_evictable(race_body);
-	tenant_fixed = 0;
+	run_with_fixed_part(race_body);
 }
 
 static void sparse_body(void)

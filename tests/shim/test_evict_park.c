@@ -323,7 +323,6 @@ TEST(threads_wait_while_the_process_is_parked)
 static void forked_body(void)
 {
 	CUdeviceptr memory;
-	int status;
 
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
@@ -332,8 +331,7 @@ static void forked_body(void)
 	pid_t child = fork();
 	if (child == 0)
 		_exit(count_descriptors() == 0 && count_mappings() == 0 ? 0 : 1);
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 	move_in(PAGER_RUNNING);
 }
 

@@ -289,9 +289,6 @@ TEST(processes_that_wait_for_each_other_return_their_parts)
 	wish_for(&slots[first], false);
 	wait_for_state(&slots[first], PAGER_RUNNING);
 	atomic_store(&vg_ledger_pager_page(tenant_ledger)->ask_ms, 10);
-	for (int i = 0; i < 2; i++) {
-		int status;
-		CHECK_INT(waitpid(children[i], &status, 0), children[i]);
-		CHECK_INT(status, 0);
-	}
+	for (int i = 0; i < 2; i++)
+		CHECK_CHILD(children[i]);
 }

@@ -32,7 +32,6 @@ static void child_of_tenant(CUdeviceptr address)
 static void fork_body(void)
 {
 	CUdeviceptr address;
-	int status;
 	pid_t child;
 
 	CHECK_INT(cuInit(0), CUDA_SUCCESS);
@@ -42,8 +41,7 @@ static void fork_body(void)
 		child_of_tenant(address);
 		_exit(0);
 	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 	CHECK_INT(charged(), 8 * MIB);
 	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
 	CHECK_INT(charged(), 0);
@@ -76,7 +74,6 @@ static void fork_storm_body(void)
 	for (int i = 0; i < 3; i++)
 		pthread_create(&threads[i], NULL, allocate_for_ever, &stop);
 	for (int i = 0; i < 50; i++) {
-		int status;
 		pid_t child = fork();
 		if (child == 0) {
 			alarm(20);
@@ -84,8 +81,7 @@ static void fork_storm_body(void)
 			cuMemFree_v2(0x1000);
 			_exit(0);
 		}
-		CHECK_INT(waitpid(child, &status, 0), child);
-		CHECK_INT(status, 0);
+		CHECK_CHILD(child);
 	}
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	for (int i = 0; i < 3; i++)
@@ -222,11 +218,8 @@ TEST(sixty_four_processes_start_at_once)
 	}
 	close(gate[0]);
 	close(gate[1]); // all processes start at the same time
-	for (int i = 0; i < MANY; i++) {
-		int status;
-		CHECK_INT(waitpid(children[i], &status, 0), children[i]);
-		CHECK_INT(status, 0);
-	}
+	for (int i = 0; i < MANY; i++)
+		CHECK_CHILD(children[i]);
 	CHECK_INT(charged(), 0);
 	CHECK_INT(vg_ledger_enters(tenant_ledger), MANY);
 }
@@ -270,13 +263,11 @@ static void spawn_body(void)
 	char *const arguments[] = {"true", NULL};
 	CUdeviceptr address;
 	pid_t child;
-	int status;
 
 	CHECK_INT(cuInit(0), CUDA_SUCCESS);
 	CHECK_INT(cuMemAlloc_v2(&address, 8 * MIB), CUDA_SUCCESS);
 	CHECK_INT(posix_spawn(&child, "/bin/true", NULL, NULL, arguments, environ), 0);
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 	CHECK_INT(charged(), 8 * MIB);
 	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
 	CHECK_INT(charged(), 0);

@@ -336,7 +336,7 @@ static int exported(uint64_t bytes)
 static void copies_body(void)
 {
 	size_t left;
-	int first, status;
+	int first;
 	char byte;
 
 	begin();
@@ -354,8 +354,7 @@ static void copies_body(void)
 	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS);
 	CHECK_INT(charged(), baseline + 64 * MIB);
 	close(pair[1]);
-	CHECK_INT(waitpid(keeper, &status, 0), keeper);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(keeper);
 	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS);
 	end();
 }

@@ -527,9 +527,7 @@ static void forked_body(void)
 	pid_t child = fork();
 	if (child == 0)
 		_exit(call(row_of("cuLaunchKernel"), 0, 0) == CUDA_SUCCESS ? 0 : 1);
-	int status;
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 	CHECK_INT(slot->launches, 0);
 }
 

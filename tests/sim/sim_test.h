@@ -52,8 +52,9 @@ __attribute__((unused)) static CUcontext primary(CUdevice device)
 	return context;
 }
 
-__attribute__((unused)) static void nap_ms(long ms)
+__attribute__((unused)) static size_t get_used(void)
 {
-	struct timespec time = {ms / 1000, ms % 1000 * 1000000};
-	nanosleep(&time, NULL);
+	size_t free, total;
+	CU(cuMemGetInfo_v2(&free, &total));
+	return total - free;
 }

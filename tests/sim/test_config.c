@@ -62,17 +62,22 @@ static int check_attributes(void)
 		       : 1;
 }
 
+static void write_uuid(const CUuuid *uuid, char *text)
+{
+	text += sprintf(text, "GPU-");
+	for (int i = 0; i < 16; i++)
+		text += sprintf(text, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+				(unsigned char)uuid->bytes[i]);
+}
+
 // Executes this program again with CUDA_VISIBLE_DEVICES set to a UUID, which must select that device.
 static int check_uuid(void)
 {
 	CUuuid uuid;
-	char text[128], *out = text;
+	char text[128];
 	if (cuInit(0) || cuDeviceGetUuid_v2(&uuid, 1))
 		return 200;
-	out += sprintf(out, "GPU-");
-	for (int i = 0; i < 16; i++)
-		out += sprintf(out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-			       (unsigned char)uuid.bytes[i]);
+	write_uuid(&uuid, text);
 	setenv("CUDA_VISIBLE_DEVICES", text, 1);
 	setenv("EXPECTED_UUID", text, 1);
 	char *arguments[] = {"test-sim-config", "--one-device", NULL};
@@ -83,16 +88,13 @@ static int check_uuid(void)
 __attribute__((constructor)) static void run_one_device(int argc, char **argv)
 {
 	CUuuid uuid;
-	char text[128], *out = text;
+	char text[128];
 	int count;
 	if (argc < 2 || strcmp(argv[1], "--one-device") != 0)
 		return;
 	if (cuInit(0) || cuDeviceGetCount(&count) || count != 1 || cuDeviceGetUuid_v2(&uuid, 0))
 		_exit(1);
-	out += sprintf(out, "GPU-");
-	for (int i = 0; i < 16; i++)
-		out += sprintf(out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-			       (unsigned char)uuid.bytes[i]);
+	write_uuid(&uuid, text);
 	_exit(strcmp(text, getenv("EXPECTED_UUID")) == 0 ? 0 : 2);
 }
 

@@ -286,7 +286,6 @@ TEST(many_processes_use_the_device_at_once)
 {
 	enum { PROCESSES = 6 };
 	pid_t children[PROCESSES];
-	int status;
 
 	start_node();
 	for (int i = 0; i < PROCESSES; i++) {
@@ -300,10 +299,8 @@ TEST(many_processes_use_the_device_at_once)
 		}
 	}
 	alarm(TEST_CHILD_SECONDS);
-	for (int i = 0; i < PROCESSES; i++) {
-		CHECK_INT(waitpid(children[i], &status, 0), children[i]);
-		CHECK_INT(status, 0);
-	}
+	for (int i = 0; i < PROCESSES; i++)
+		CHECK_CHILD(children[i]);
 	alarm(0);
 	check_channels();
 }

@@ -95,7 +95,7 @@ TEST(a_fault_wakes_waiting_threads_and_stops_running_kernels)
 	CU(cuMemAlloc_v2(&memory, 4096));
 	for (int i = 0; i < WAYS; i++)
 		CHECK_INT(pthread_create(&threads[i], NULL, wait_with, (void *)&ways[i]), 0);
-	nap_ms(100);
+	pause_ms(100);
 	CU(cuCtxSetCurrent(contexts[1]));
 	CUstream fails;
 	CU(cuStreamCreate(&fails, CU_STREAM_NON_BLOCKING));

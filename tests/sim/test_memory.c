@@ -12,13 +12,6 @@ static CUcontext start(void)
 	return primary(0);
 }
 
-static size_t get_used(void)
-{
-	size_t free, total;
-	CU(cuMemGetInfo_v2(&free, &total));
-	return total - free;
-}
-
 TEST(a_context_costs_memory)
 {
 	start();

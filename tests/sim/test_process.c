@@ -10,13 +10,6 @@ static CUcontext start(void)
 	return primary(0);
 }
 
-static size_t get_used(void)
-{
-	size_t free, total;
-	CU(cuMemGetInfo_v2(&free, &total));
-	return total - free;
-}
-
 // A child that executes commands of one letter, and replies with one letter. It was forked before this process called
 // cuInit, so it has a driver of its own.
 static struct {
@@ -187,9 +180,6 @@ TEST(a_forked_child_has_no_driver)
 			      ? 0
 			      : 1);
 	}
-	int status;
-	waitpid(child, &status, 0);
-	CHECK(WIFEXITED(status));
-	CHECK_INT(WEXITSTATUS(status), 0);
+	CHECK_CHILD(child);
 	CHECK_INT(get_used(), 16 * MIB); // the end of the child has freed nothing
 }

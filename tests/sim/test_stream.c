@@ -15,7 +15,7 @@ static atomic_int gate, order;
 static void wait_at_gate(void *data)
 {
 	while (!atomic_load(&gate))
-		nap_ms(1);
+		pause_ms(1);
 }
 
 static void note_order(void *data)
@@ -123,7 +123,7 @@ TEST(events_order_streams_and_contexts)
 	GIVES(cuEventQuery(event), CUDA_ERROR_NOT_READY);
 	CU(cuStreamWaitEvent(second, event, 0));
 	CU(cuLaunchHostFunc(second, note_order, &at));
-	nap_ms(5);
+	pause_ms(5);
 	CHECK_INT(at, -1);
 	atomic_store(&gate, 1);
 	CU(cuEventSynchronize(event));
@@ -213,10 +213,7 @@ TEST(memory_unmapped_under_a_running_operation_loses_the_context)
 		execv("/proc/self/exe", arguments);
 		_exit(127);
 	}
-	int status;
-	waitpid(child, &status, 0);
-	CHECK(WIFEXITED(status));
-	CHECK_INT(WEXITSTATUS(status), 0);
+	CHECK_CHILD(child);
 }
 
 // Is the child of the test above, if the program was executed with "--unmapped". Runs before main().

@@ -120,17 +120,14 @@ static pid_t start(void (*part)(void))
 
 static void check_end(pid_t child)
 {
-	int status;
-
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 }
 
 static void wait_until_loaded(int least)
 {
 	for (int i = 0; atomic_load(&shared->loaded) < least; i++) {
 		CHECK(i < 30000);
-		nap_ms(1);
+		pause_ms(1);
 	}
 }
 
@@ -226,7 +223,7 @@ static void fail_with_others(void)
 	CU(cuStreamSynchronize(stream));
 	atomic_fetch_add(&shared->loaded, 1);
 	while (!atomic_load(&shared->stop))
-		nap_ms(1);
+		pause_ms(1);
 	CU(cuLaunchKernel(traps, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
 	GIVES(cuStreamSynchronize(stream), CUDA_ERROR_LAUNCH_FAILED);
 }
@@ -249,7 +246,7 @@ static void poll_for_failure(void)
 	atomic_fetch_add(&shared->loaded, 1);
 	for (int i = 0; cuStreamQuery(stream) == CUDA_SUCCESS; i++) {
 		CHECK(i < 30000);
-		nap_ms(1);
+		pause_ms(1);
 	}
 	GIVES(cuStreamQuery(stream), CUDA_ERROR_LAUNCH_FAILED);
 	CU(cuDriverGetVersion(&version));
@@ -536,7 +533,7 @@ static _Atomic int opened;
 static void wait_at_gate(void *data)
 {
 	while (!atomic_load(&opened))
-		nap_ms(1);
+		pause_ms(1);
 }
 
 static void use_many_streams(void)

@@ -55,5 +55,32 @@ __attribute__((unused)) static int word(CUdeviceptr address)
 	return value;
 }
 
+static char output[8192];
+
+// Runs a part in a child, with the faults of the specification unless it is NULL. Stores what it writes in `output`.
+__attribute__((unused)) static void run_with_fault(const char *specification, void (*part)(void))
+{
+	node_start("memory=1G");
+	FILE *file = tmpfile();
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		dup2(fileno(file), 1);
+		dup2(fileno(file), 2);
+		if (specification)
+			setenv("VIRGATE_SIM_FAULT", specification, 1);
+		part();
+		fflush(stdout);
+		_exit(0);
+	}
+	int status;
+	waitpid(child, &status, 0);
+	rewind(file);
+	output[fread(output, 1, sizeof output - 1, file)] = 0;
+	fclose(file);
+	if (status != 0)
+		FAIL("%s: status %#x: %s", specification ? specification : "without faults", status, output);
+}
+
 #define LAUNCH(function, blocks, threads, shared, stream, ...) \
 	cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared, stream, (void *[]){__VA_ARGS__}, NULL)

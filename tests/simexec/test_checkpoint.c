@@ -72,25 +72,16 @@ static void wait_for_rounds(int more)
 {
 	int from = shared->rounds;
 	for (int i = 0; i < 2000 && shared->rounds < from + more; i++)
-		nap_ms(5);
+		pause_ms(5);
 	if (shared->rounds < from + more)
 		FAIL("the subject does not continue");
 }
 
 static void end_subject(pid_t child)
 {
-	int status;
 	shared->stop = 1;
-	waitpid(child, &status, 0);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 	CHECK_INT(shared->wrong, 0);
-}
-
-static size_t get_used(void)
-{
-	size_t free, total;
-	CU(cuMemGetInfo_v2(&free, &total));
-	return total - free;
 }
 
 static int get_state(pid_t pid)
@@ -108,7 +99,7 @@ static void checkpoint_and_restore(pid_t child)
 	size_t with = get_used();
 	CU(cuCheckpointProcessLock(child, &lock));
 	int rounds = shared->rounds;
-	nap_ms(50);
+	pause_ms(50);
 	CHECK(shared->rounds <= rounds + 1);
 	CU(cuCheckpointProcessCheckpoint(child, NULL));
 	CHECK_INT(get_state(child), CU_PROCESS_STATE_CHECKPOINTED);
@@ -180,7 +171,7 @@ static void run_with_subject(void (*part)(pid_t child))
 	pid_t child = start_subject(run_subject);
 
 	for (int i = 0; i < 2000 && !shared->ready; i++)
-		nap_ms(5);
+		pause_ms(5);
 	wait_for_rounds(3);
 	int status = wait_for_child(part, child);
 	if (status != 0)
@@ -219,7 +210,7 @@ static void run_endless_kernel(void)
 	CU(LAUNCH(kernel("wait_for"), 1, 1, 0, NULL, &seen));
 	shared->ready = 1;
 	while (!shared->stop)
-		nap_ms(5);
+		pause_ms(5);
 	*(volatile int *)flag = 1;
 	CU(cuCtxSynchronize());
 }
@@ -229,7 +220,7 @@ TEST(a_process_with_running_work_cannot_be_locked)
 	pid_t child = start_subject(run_endless_kernel);
 
 	for (int i = 0; i < 2000 && !shared->ready; i++)
-		nap_ms(5);
+		pause_ms(5);
 	run_in_child(fail_to_lock, child);
 	end_subject(child);
 }
@@ -269,7 +260,7 @@ static void free_in_stages(void)
 		}
 		shared->ready = stage;
 		for (int i = 0; i < 4000 && shared->rounds < stage; i++)
-			nap_ms(5);
+			pause_ms(5);
 	}
 	map_new(32 * MIB); // the reserved range of addresses can still be used
 }
@@ -281,7 +272,7 @@ static void checkpoint_stages(pid_t child)
 	CU(cuInit(0));
 	for (int stage = 1; stage <= 3; stage++) {
 		for (int i = 0; i < 4000 && shared->ready < stage; i++)
-			nap_ms(5);
+			pause_ms(5);
 		CU(cuCheckpointProcessLock(child, &lock));
 		CU(cuCheckpointProcessCheckpoint(child, NULL));
 		CU(cuCheckpointProcessRestore(child, NULL));
@@ -323,7 +314,7 @@ static void alloc_and_wait(void)
 	CU(cuMemAlloc_v2(&large, 64 * MIB));
 	shared->ready = 1;
 	for (;;)
-		nap_ms(100);
+		pause_ms(100);
 }
 
 static void fail_to_restore(pid_t child)
@@ -347,7 +338,7 @@ TEST(an_injected_fault_fails_restores_for_good)
 	pid_t child = start_subject(alloc_and_wait);
 	unsetenv("VIRGATE_SIM_FAULT");
 	for (int i = 0; i < 2000 && !shared->ready; i++)
-		nap_ms(5);
+		pause_ms(5);
 	run_in_child(fail_to_restore, child);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);

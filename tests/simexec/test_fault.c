@@ -4,29 +4,6 @@
 #include <dlfcn.h>
 #include <stdbool.h>
 
-static char output[4096];
-
-static void run_with_fault(const char *specification, void (*part)(void))
-{
-	node_start("memory=1G");
-	FILE *file = tmpfile();
-	fflush(stdout);
-	pid_t child = fork();
-	if (child == 0) {
-		dup2(fileno(file), 2);
-		setenv("VIRGATE_SIM_FAULT", specification, 1);
-		part();
-		_exit(0);
-	}
-	int status;
-	waitpid(child, &status, 0);
-	rewind(file);
-	output[fread(output, 1, sizeof output - 1, file)] = 0;
-	fclose(file);
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		FAIL("%s: status %#x: %s", specification, status, output);
-}
-
 static void fail_third(void)
 {
 	CUdeviceptr address;

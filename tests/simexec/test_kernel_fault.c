@@ -2,31 +2,6 @@
 // process fail.
 #include "program.h"
 
-static char output[8192];
-
-// Runs a part in a child, and reads its output.
-static void run_in_child(void (*part)(void))
-{
-	node_start("memory=1G");
-	FILE *file = tmpfile();
-	fflush(stdout);
-	pid_t child = fork();
-	if (child == 0) {
-		dup2(fileno(file), 1);
-		dup2(fileno(file), 2);
-		part();
-		fflush(stdout);
-		_exit(0);
-	}
-	int status;
-	waitpid(child, &status, 0);
-	rewind(file);
-	output[fread(output, 1, sizeof output - 1, file)] = 0;
-	fclose(file);
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		FAIL("status %#x: %s", status, output);
-}
-
 static CUfunction empty; // looked up before the fault, because looking it up would fail after the fault
 
 static void start(void)
@@ -89,24 +64,24 @@ static void fail_assertion(void)
 
 TEST(illegal_addresses_are_sticky)
 {
-	run_in_child(write_anywhere);
+	run_with_fault(NULL, write_anywhere);
 }
 TEST(accesses_to_freed_memory_are_sticky)
 {
-	run_in_child(write_freed_memory);
+	run_with_fault(NULL, write_freed_memory);
 }
 TEST(misaligned_addresses_are_sticky)
 {
-	run_in_child(write_misaligned);
+	run_with_fault(NULL, write_misaligned);
 }
 TEST(traps_are_sticky)
 {
-	run_in_child(trap);
+	run_with_fault(NULL, trap);
 }
 
 TEST(failed_assertions_are_printed)
 {
-	run_in_child(fail_assertion);
+	run_with_fault(NULL, fail_assertion);
 	CHECK_CONTAINS(output, "v == 0");
 	CHECK_CONTAINS(output, "kernels.cu");
 }
@@ -128,7 +103,7 @@ static void run_deadlock(void)
 
 TEST(deadlocks_are_reported_with_their_lines)
 {
-	run_in_child(run_deadlock);
+	run_with_fault(NULL, run_deadlock);
 	CHECK_CONTAINS(output, "line 1");
 }
 
@@ -137,7 +112,7 @@ static void print_late(void)
 	start();
 	int n = 2;
 	CU(LAUNCH(kernel("say"), 1, 2, 0, NULL, &n));
-	nap_ms(100);
+	pause_ms(100);
 	printf("before\n");
 	fflush(stdout);
 	CU(cuCtxSynchronize());
@@ -147,6 +122,6 @@ static void print_late(void)
 
 TEST(printf_writes_when_the_host_waits)
 {
-	run_in_child(print_late);
+	run_with_fault(NULL, print_late);
 	CHECK_STR(output, "before\nthread 0 of 2: text 1.00\nthread 1 of 2: text 1.00\nafter\n");
 }

@@ -3,8 +3,6 @@
 #include "space/space.h"
 #include "space_test.h"
 
-#include <sys/wait.h>
-
 static struct vg_context *context;
 
 static enum vg_status create(const struct vg_memory_space_options *given)
@@ -400,7 +398,6 @@ TEST(calls_fail_in_a_forked_child)
 	struct vg_memory_space *space = open_space(64 * MIB);
 	vg_address address = allocate(space, 5000);
 	struct vg_movable_block *block;
-	int status;
 
 	OK(vg_movable_block_create(space, 100, &block));
 	fflush(stdout);
@@ -413,8 +410,7 @@ TEST(calls_fail_in_a_forked_child)
 		vg_memory_space_destroy(space);
 		_exit(0);
 	}
-	CHECK(waitpid(child, &status, 0) == child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 	vg_movable_block_destroy(block);
 	OK(vg_memory_space_free(space, address));
 	vg_memory_space_destroy(space);

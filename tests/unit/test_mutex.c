@@ -62,14 +62,12 @@ static void check_in_child(void)
 	CHECK(vg_mutex_lock(&other));
 	vg_mutex_unlock(&other);
 	pid_t grandchild = fork();
-	int status;
 	if (grandchild == 0) {
 		CHECK(!vg_mutex_lock(&one));
 		CHECK(vg_mutex_lock(&other));
 		_exit(0);
 	}
-	CHECK_INT(waitpid(grandchild, &status, 0), grandchild);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(grandchild);
 }
 
 TEST(forked_child_can_lock_mutex_of_another_thread)

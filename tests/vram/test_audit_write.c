@@ -154,9 +154,7 @@ TEST(open_refuses_a_log_of_another_user)
 		REFUSED(vram_audit_open(path_of("theirs"), keys, "", &audit), VG_DENIED, "Permission denied");
 		_exit(0);
 	}
-	int status;
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 	vram_keys_close(keys);
 }
 
@@ -316,15 +314,13 @@ TEST(forked_child_cannot_append)
 {
 	struct vram_keys *keys = keys_of(KEY_DIGITS);
 	struct vram_audit *audit = open_log(path_of("forked"), keys);
-	int status;
 
 	pid_t child = fork();
 	if (child == 0) {
 		REFUSED(vram_audit_append(audit, &example), VG_STATE, "opened by the parent");
 		_exit(0);
 	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 	OK(vram_audit_append(audit, &example));
 	vram_audit_close(audit);
 	vram_keys_close(keys);
@@ -365,11 +361,8 @@ TEST(threads_and_processes_append_to_one_log)
 			_exit(0);
 		}
 	}
-	for (int i = 0; i < 3; i++) {
-		int status;
-		CHECK_INT(waitpid(children[i], &status, 0), children[i]);
-		CHECK_INT(status, 0);
-	}
+	for (int i = 0; i < 3; i++)
+		CHECK_CHILD(children[i]);
 	is_whole(path, 3 * THREADS * EACH);
 }
 

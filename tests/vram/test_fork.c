@@ -2,8 +2,6 @@
 // the parent is not affected.
 #include "region_test.h"
 
-#include <sys/wait.h>
-
 static void try_everything(struct vg_vram *vram, struct vg_vram_handle handle, struct vg_vram_loan loan)
 {
 	struct vg_vram_capacity capacity;
@@ -33,7 +31,6 @@ TEST(calls_fail_in_a_child_and_work_in_the_parent)
 	struct vg_vram *vram = open_vram();
 	struct vg_vram_handle handle = allocate(vram, 8), guarded;
 	struct vg_vram_loan loan;
-	int status;
 
 	OK(vg_vram_allocate(vram, 8, GUARDED, &guarded));
 	OK(vg_vram_write_at(handle, 0, "12345678", 8));
@@ -44,8 +41,7 @@ TEST(calls_fail_in_a_child_and_work_in_the_parent)
 		try_everything(vram, handle, loan);
 		_exit(0);
 	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 	check_bytes(handle, 7, 1, '8');
 	OK(vg_vram_give_back(&loan));
 	OK(vg_vram_free(guarded));

@@ -79,16 +79,13 @@ enum {
 
 TEST(last_byte_is_accessible)
 {
-	int status;
-
 	pid_t child = fork();
 	if (child == 0) {
 		for (int i = 0; i < SIZES; i++)
 			CHECK_INT(touch(&(struct overrun){"put_byte", sizes[i], sizes[i] - 1, true}), 0);
 		_exit(0);
 	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 }
 
 TEST(write_past_the_end_faults)
@@ -141,11 +138,8 @@ static int look_at_addresses(void)
 
 TEST(address_is_aligned_as_the_size)
 {
-	int status;
-
 	pid_t child = fork();
 	if (child == 0)
 		_exit(look_at_addresses());
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 }

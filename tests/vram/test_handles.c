@@ -2,13 +2,11 @@
 #include "region_test.h"
 
 #include <pthread.h>
-#include <sys/wait.h>
 
 // This must be the first test, because a process that has loaded a driver cannot unload it.
 TEST(open_fails_without_a_gpu)
 {
 	struct vg_vram *vram = NULL;
-	int status;
 
 	if (access("/dev/nvidiactl", F_OK) == 0)
 		SKIP("there is a GPU");
@@ -19,8 +17,7 @@ TEST(open_fails_without_a_gpu)
 		enum vg_status refused = vg_vram_open(NULL, &vram);
 		_exit(vram || (refused != VG_NO_DRIVER && refused != VG_NOT_FOUND) || !*vg_last_error()->text);
 	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 }
 
 TEST(read_returns_what_was_written)

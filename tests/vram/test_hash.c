@@ -5,8 +5,6 @@
 #include "vram/scratch.h"
 #include "vram_test.h"
 
-#include <sys/wait.h>
-
 static const uint8_t *const key = (const uint8_t *)vector_key;
 
 struct subject {
@@ -312,7 +310,6 @@ TEST(does_not_invalidate_a_capture_of_another_stream)
 TEST(forked_child_destroys_without_driver_calls)
 {
 	struct subject s = open_subject(300 << 10);
-	int ended;
 
 	check_part(&s, 0, s.size);
 	pid_t child = fork();
@@ -320,8 +317,7 @@ TEST(forked_child_destroys_without_driver_calls)
 		vram_hasher_destroy(s.hasher);
 		_exit(0);
 	}
-	CHECK(waitpid(child, &ended, 0) == child);
-	CHECK_INT(ended, 0);
+	CHECK_CHILD(child);
 	check_part(&s, 0, s.size);
 	close_subject(&s);
 }

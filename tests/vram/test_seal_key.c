@@ -201,9 +201,7 @@ TEST(unlockable_memory_is_refused)
 			"may lock 0 bytes in all (RLIMIT_MEMLOCK); raise it with ulimit -l");
 		_exit(0);
 	}
-	int status;
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 }
 
 // Counts how often 32 bytes occur in the process's writable memory. The caller passes the bytes inverted, so that the
