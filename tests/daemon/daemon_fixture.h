@@ -73,15 +73,16 @@ static inline void fresh_node(void)
 	set_world("gpu %llu\ngpu %llu\n", 8 * GIB, 8 * GIB);
 }
 
-// Starts a daemon in the runtime directory `at`, and waits until it listens or has ended. Returns its pid.
-static inline pid_t start_daemon_at(const char *at, const char *idle_seconds, bool *ret_ready)
+// Starts a daemon in the runtime directory `at`, and waits until it listens or has ended. Returns its pid. `value`
+// belongs to the option, and can be NULL.
+static inline pid_t launch_daemon(const char *at, const char *state, const char *option, const char *value,
+				  bool *ret_ready)
 {
 	int ready[2];
-	char number[12], state[300], claims[300], log[300], byte;
+	char number[12], claims[300], log[300], byte;
 
 	if (pipe(ready) < 0)
 		FAIL("pipe");
-	snprintf(state, sizeof state, "%s/state", at);
 	snprintf(claims, sizeof claims, "%s/claims", directory);
 	snprintf(log, sizeof log, "%s/log", directory);
 	pid_t child = fork();
@@ -96,13 +97,22 @@ static inline pid_t start_daemon_at(const char *at, const char *idle_seconds, bo
 		setenv("FAKE_NVML", nvml_world, 1);
 		unsetenv("VIRGATE_SIM");
 		snprintf(number, sizeof number, "%d", ready[1]);
-		execl(VIRGATED, "virgated", "--ready-fd", number, "--idle-seconds", idle_seconds, NULL);
+		execl(VIRGATED, "virgated", "--ready-fd", number, option, value, NULL);
 		_exit(127);
 	}
 	close(ready[1]);
 	*ret_ready = read(ready[0], &byte, 1) == 1;
 	close(ready[0]);
 	return child;
+}
+
+// Starts a user's own daemon, which ends after it was idle for so many seconds; "0": never.
+static inline pid_t start_daemon_at(const char *at, const char *idle_seconds, bool *ret_ready)
+{
+	char state[300];
+
+	snprintf(state, sizeof state, "%s/state", at);
+	return launch_daemon(at, state, "--idle-seconds", idle_seconds, ret_ready);
 }
 
 static inline void start_daemon(void)
@@ -221,6 +231,30 @@ static inline pid_t start_tenant(const char *name, uint64_t bytes)
 	if (read(ready[0], &byte, 1) != 1 || !byte)
 		FAIL("no tenant in %s", name);
 	close(ready[0]);
+	return child;
+}
+
+// Starts a launcher that enters a vGPU with these fields, and keeps it until it is killed. Returns its pid and the name
+// of the vGPU.
+static inline pid_t start_launcher(const char *path, const char *fields, char ret_name[64])
+{
+	int ready[2];
+
+	CHECK_INT(pipe(ready), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		json_t *reply = ask_at(path, "{'op':'enter',%s}", fields);
+		const char *got = json_string_value(json_object_get(reply, "name"));
+		if (!got || write(ready[1], got, strlen(got)) < 0)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	ssize_t length = read(ready[0], ret_name, 63);
+	close(ready[0]);
+	CHECK(length > 0);
+	ret_name[length] = '\0';
 	return child;
 }
 

@@ -32,6 +32,18 @@ static inline int virgate(const char *arguments)
 	return system(command);
 }
 
+// Returns the pid of the program in the vGPU, without the launcher.
+static inline pid_t find_tenant(const char *name)
+{
+	json_t *reply = ask("{'op':'inspect','name':'%s'}", name);
+	const json_t *tenants = json_object_get(json_object_get(reply, "vgpu"), "tenants");
+	pid_t pid = (pid_t)json_integer_value(json_object_get(json_array_get(tenants, 0), "pid"));
+
+	json_decref(reply);
+	CHECK(pid > 1);
+	return pid;
+}
+
 #ifdef HOLDER
 // Runs `virgate run --vgpu NAME -- holder MIB`. Returns the pid of the launcher after the holder has allocated its
 // memory.

@@ -37,18 +37,6 @@ static pid_t start_reader(const char *vgpu)
 						   "open", "w", "--hold", NULL});
 }
 
-// Returns the pid of the program in the vGPU, without the launcher.
-static pid_t tenant_of(const char *name)
-{
-	json_t *reply = ask("{'op':'inspect','name':'%s'}", name);
-	const json_t *tenants = json_object_get(json_object_get(reply, "vgpu"), "tenants");
-	pid_t pid = (pid_t)json_integer_value(json_object_get(json_array_get(tenants, 0), "pid"));
-
-	json_decref(reply);
-	CHECK(pid > 1);
-	return pid;
-}
-
 static void end_child(pid_t child, int signal)
 {
 	kill(child, signal);
@@ -92,7 +80,7 @@ static void check_orphaned(const char *readers_vgpu)
 	CHECK_INT(listed_publication("bytes", NULL), PUBLISHED);
 	json_int_t alone = figure("a", "charged");
 	CHECK(alone >= PUBLISHED);
-	pid_t tenant = tenant_of("a");
+	pid_t tenant = find_tenant("a");
 	pid_t reader = start_reader(readers_vgpu);
 	if (!readers_vgpu)
 		CHECK_INT(figure("a", "charged"),
@@ -167,11 +155,11 @@ TEST(ps_shows_the_guest)
 	CHECK_INT(virgate("create b --sim --memory 256M"), 0);
 	pid_t publisher = start_publisher();
 	come_and_go("another");
-	pid_t tenant = tenant_of("a"), reader = start_reader("b");
+	pid_t tenant = find_tenant("a"), reader = start_reader("b");
 	CHECK_INT(figure("a", "tenants"), 2);
 	ps_row("(shared", row);
 	CHECK_STR(row, ""); // no such row: the memory is charged to its owner
-	snprintf(words, sizeof words, "  %d virgate (guest) ", (int)tenant_of("b"));
+	snprintf(words, sizeof words, "  %d virgate (guest) ", (int)find_tenant("b"));
 	ps_row(words, row);
 	CHECK_CONTAINS(row, words);
 	CHECK_CONTAINS(row, " 0 B ");
@@ -200,9 +188,7 @@ TEST(memory_is_refunded_after_withdraw)
 	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
 	pid_t publisher = start_publisher();
 	CHECK_INT(virgate("share revoke w --sim --deadline 1"), 0);
-	int status;
-	CHECK_INT(waitpid(publisher, &status, 0), publisher);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(publisher);
 	CHECK(await_figure("a", "charged", 0, 2000) >= 0);
 	end_daemon();
 }

@@ -120,7 +120,6 @@ static void check_next(void)
 // kills a child that hangs.
 static void run_in_child(void)
 {
-	int status;
 	pid_t child = fork();
 
 	if (child == 0) {
@@ -128,8 +127,7 @@ static void run_in_child(void)
 		run_scenario();
 		_exit(0);
 	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 }
 
 static bool is_killed(void)

@@ -121,7 +121,7 @@ TEST(mode_applies_to_owner_group_and_others)
 TEST(page_descriptor_cannot_be_opened_for_writing)
 {
 	char path[64];
-	int page = -1, status;
+	int page = -1;
 
 	start_system_broker();
 	struct player alice = start_player(ALICE, 0, "{'op':'publish','name':'a','ranges':1,'mode':420}", 1);
@@ -136,8 +136,7 @@ TEST(page_descriptor_cannot_be_opened_for_writing)
 		bad |= mmap(NULL, VG_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, page, 0) != MAP_FAILED;
 		_exit(bad);
 	}
-	CHECK_INT(waitpid(bob, &status, 0), bob);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(bob);
 	end_player(&alice);
 }
 

@@ -389,14 +389,12 @@ TEST(removed_socket_is_created_again)
 TEST(idle_daemon_ends)
 {
 	bool ready;
-	int status;
 
 	fresh_node();
 	pid_t child = start_daemon_at(runtime_dir, "1", &ready);
 	CHECK(ready);
 	CHECK_AGREED(ask("{'op':'create','name':'kept','memory':%llu}", GIB));
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 	CHECK_INT(access(socket_path, F_OK), -1);
 	start_daemon();
 	CHECK_INT(figure("kept", "memory"), GIB);

@@ -282,9 +282,7 @@ TEST(limit_written_by_a_tenant_is_replaced)
 		struct vg_ledger *ledger;
 		_exit(vg_ledger_open(path, &ledger) != 0 || vg_ledger_limit(ledger) != GIB);
 	}
-	int status;
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(child);
 }
 
 // Writes a process that is not in the vGPU into a slot. Removing the vGPU must not kill that process.

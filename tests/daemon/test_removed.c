@@ -31,16 +31,6 @@ static bool is_damaged(const char *name)
 	return damaged;
 }
 
-static pid_t first_tenant(const char *name)
-{
-	json_t *reply = ask("{'op':'inspect','name':'%s'}", name);
-	const json_t *tenants = json_object_get(json_object_get(reply, "vgpu"), "tenants");
-	pid_t pid = (pid_t)json_integer_value(json_object_get(json_array_get(tenants, 0), "pid"));
-
-	json_decref(reply);
-	return pid;
-}
-
 static void end_holder(pid_t launcher, pid_t tenant)
 {
 	CHECK(tenant > 1);
@@ -88,7 +78,7 @@ TEST(limit_applies_after_logout)
 	CHECK_INT(figure("a", "tenants"), 1);
 	CHECK(run_in("a", HOLDER " 300") != 0);
 	CHECK_INT(run_in("a", "true"), 0);
-	end_holder(launcher, first_tenant("a"));
+	end_holder(launcher, find_tenant("a"));
 	end_daemon();
 	remove_tree(runtime_dir);
 	unsetenv("XDG_RUNTIME_DIR");
@@ -117,7 +107,7 @@ TEST(removed_directory_is_created_again)
 	CHECK_CONTAINS(text, "no new program can enter vGPU a, because its file was removed");
 	CHECK_CONTAINS(text, "`virgate rm --force a --sim");
 	CHECK_INT(run_in("unused", "true"), 0);
-	end_holder(launcher, first_tenant("a"));
+	end_holder(launcher, find_tenant("a"));
 	for (int i = 0; i < 500 && is_damaged("a"); i++)
 		poll(NULL, 0, 10);
 	CHECK_INT(run_in("a", "true"), 0);
@@ -140,16 +130,13 @@ TEST(clients_during_the_removal_start_no_second_daemon)
 				_exit(virgate("ps --sim") != 0);
 		}
 		remove_tree(runtime_dir);
-		for (int i = 0; i < CLIENTS; i++) {
-			int status;
-			CHECK_INT(waitpid(clients[i], &status, 0), clients[i]);
-			CHECK_INT(status, 0);
-		}
+		for (int i = 0; i < CLIENTS; i++)
+			CHECK_CHILD(clients[i]);
 		CHECK_INT(virgate("ps --sim"), 0);
 		CHECK_INT(read_daemon_pid(), daemon);
 		CHECK_INT(figure("a", "tenants"), 1);
 	}
-	end_holder(launcher, first_tenant("a"));
+	end_holder(launcher, find_tenant("a"));
 	end_daemon();
 }
 
@@ -183,7 +170,7 @@ TEST(limit_applies_after_loss_of_daemon_and_directory)
 {
 	set_up_simulated_node();
 	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
-	pid_t launcher = run_holder("a", "300"), tenant = first_tenant("a"), daemon = read_daemon_pid();
+	pid_t launcher = run_holder("a", "300"), tenant = find_tenant("a"), daemon = read_daemon_pid();
 	struct pollfd end = {vg_pidfd_open(daemon), POLLIN, 0};
 	kill(daemon, SIGKILL);
 	CHECK_INT(poll(&end, 1, 5000), 1);

@@ -115,13 +115,7 @@ static pid_t start_holder(uid_t uid, const char *name, const char *mib)
 
 static void end_tenant(const char *name, pid_t launcher)
 {
-	json_t *reply = ask("{'op':'inspect','name':'%s'}", name);
-	const json_t *tenants = json_object_get(json_object_get(reply, "vgpu"), "tenants");
-	pid_t pid = (pid_t)json_integer_value(json_object_get(json_array_get(tenants, 0), "pid"));
-
-	json_decref(reply);
-	CHECK(pid > 1);
-	kill(pid, SIGKILL);
+	kill(find_tenant(name), SIGKILL);
 	CHECK_INT(waitpid(launcher, NULL, 0), launcher);
 }
 

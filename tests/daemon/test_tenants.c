@@ -115,41 +115,14 @@ TEST(daemon_killed_under_load_loses_no_charge)
 	}
 }
 
-// Starts a launcher that enters a new ephemeral vGPU with the name `wanted` (NULL: any name). The vGPU exists until the
+// Starts a launcher that enters a new ephemeral vGPU, with more fields of the request. The vGPU exists until the
 // launcher is killed.
-static pid_t start_launcher_named(const char *wanted, uint64_t memory, char name[64])
+static pid_t launch(const char *fields, uint64_t memory, char name[64])
 {
-	int ready[2];
-	char named[96] = "";
+	char all[128];
 
-	CHECK_INT(pipe(ready), 0);
-	pid_t child = fork();
-	if (wanted)
-		snprintf(named, sizeof named, ",'name':'%s'", wanted);
-	if (child == 0) {
-		json_t *reply = ask("{'op':'enter','device':0,'memory':%llu%s}", (unsigned long long)memory, named);
-		const char *got = json_string_value(json_object_get(reply, "name"));
-		if (!got || write(ready[1], got, strlen(got)) < 0)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	close(ready[1]);
-	ssize_t length = read(ready[0], name, 63);
-	close(ready[0]);
-	CHECK(length > 0);
-	name[length] = '\0';
-	return child;
-}
-
-static pid_t start_launcher_with(uint64_t memory, char name[64])
-{
-	return start_launcher_named(NULL, memory, name);
-}
-
-static pid_t start_launcher(char name[64])
-{
-	return start_launcher_with(GIB, name);
+	snprintf(all, sizeof all, "'device':0,'memory':%llu%s", (unsigned long long)memory, fields);
+	return start_launcher(socket_path, all, name);
 }
 
 static bool await_gone(const char *name)
@@ -169,12 +142,12 @@ TEST(next_program_gets_the_room_of_the_last)
 	fresh_node();
 	start_daemon();
 	for (int i = 0; i < 30; i++) {
-		pid_t launcher = start_launcher_with(8 * GIB, name), tenant = i % 2 ? start_tenant(name, MIB) : 0;
+		pid_t launcher = launch("", 8 * GIB, name), tenant = i % 2 ? start_tenant(name, MIB) : 0;
 		if (tenant)
 			kill_tenant(tenant);
 		kill_tenant(launcher);
 	}
-	pid_t launcher = start_launcher_with(8 * GIB, name);
+	pid_t launcher = launch("", 8 * GIB, name);
 	CHECK_REFUSED(ask("{'op':'enter','device':0,'memory':%llu}", GIB), "limit", "nothing is left");
 	kill_tenant(launcher);
 }
@@ -186,7 +159,7 @@ TEST(next_program_gets_the_name_of_the_last)
 	fresh_node();
 	start_daemon();
 	for (int i = 0; i < 30; i++) {
-		pid_t launcher = start_launcher_named("again", GIB, name), tenant = i % 2 ? start_tenant(name, MIB) : 0;
+		pid_t launcher = launch(",'name':'again'", GIB, name), tenant = i % 2 ? start_tenant(name, MIB) : 0;
 		CHECK_STR(name, "again");
 		if (tenant)
 			kill_tenant(tenant);
@@ -206,7 +179,7 @@ TEST(next_program_gets_the_name_at_the_next_daemon)
 	fresh_node();
 	start_daemon();
 	for (int i = 0; i < 10; i++) {
-		pid_t launcher = start_launcher_named("again", GIB, name);
+		pid_t launcher = launch(",'name':'again'", GIB, name);
 		kill_daemon();
 		kill_tenant(launcher);
 		start_daemon();
@@ -219,7 +192,7 @@ TEST(ephemeral_vgpu_is_removed_after_its_last_process)
 
 	fresh_node();
 	start_daemon();
-	pid_t launcher = start_launcher(name);
+	pid_t launcher = launch("", GIB, name);
 	CHECK_INT(figure(name, "memory"), GIB);
 	pid_t tenant = start_tenant(name, MIB);
 	kill_tenant(launcher);
@@ -233,7 +206,7 @@ TEST(ephemeral_vgpu_is_removed_after_its_last_process)
 	snprintf(path, sizeof path, "%s/ledgers/%s", runtime_dir, name);
 	CHECK_INT(access(path, F_OK), -1);
 	// The daemon also removes the vGPU of a launcher without a program, even if the daemon was restarted meanwhile.
-	launcher = start_launcher(name);
+	launcher = launch("", GIB, name);
 	kill_daemon();
 	start_daemon();
 	poll(NULL, 0, 300);

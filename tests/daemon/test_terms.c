@@ -165,29 +165,6 @@ TEST(choice_of_gpu_considers_the_memory_of_the_share)
 	CHECK_INT(figure("d", "device"), 0);
 }
 
-// Starts a launcher that enters a vGPU of its own, and keeps it until it is killed.
-static pid_t start_launcher(const char *path, const char *fields, char name[64])
-{
-	int ready[2];
-
-	CHECK_INT(pipe(ready), 0);
-	pid_t child = fork();
-	if (child == 0) {
-		json_t *reply = ask_at(path, "{'op':'enter',%s}", fields);
-		const char *got = json_string_value(json_object_get(reply, "name"));
-		if (!got || write(ready[1], got, strlen(got)) < 0)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	close(ready[1]);
-	ssize_t length = read(ready[0], name, 63);
-	close(ready[0]);
-	CHECK(length > 0);
-	name[length] = '\0';
-	return child;
-}
-
 TEST(terms_survive_a_restart)
 {
 	char name[64], text[64];

@@ -10,29 +10,12 @@ enum { ALICE = 60001, BOB = 60002, SHARED_GROUP = 60 };
 // Starts the system's daemon in the directories of this test.
 static inline void launch_system_daemon(void)
 {
-	int ready[2];
-	char number[12], state[300], claims[300], log[300], byte;
+	char state[300];
+	bool ready;
 
-	CHECK_INT(pipe(ready), 0);
 	snprintf(state, sizeof state, "%s/state", directory);
-	snprintf(claims, sizeof claims, "%s/claims", directory);
-	snprintf(log, sizeof log, "%s/log", directory);
-	daemon_pid = fork();
-	if (daemon_pid == 0) {
-		dup2(open(log, O_WRONLY | O_CREAT | O_APPEND, 0600), 2);
-		setenv("VIRGATE_RUNTIME_DIR", runtime_dir, 1);
-		setenv("VIRGATE_STATE_DIR", state, 1);
-		setenv("VIRGATE_CLAIMS_DIR", claims, 1);
-		setenv("VIRGATE_NVML", FAKE_NVML_LIBRARY, 1);
-		setenv("FAKE_NVML", nvml_world, 1);
-		unsetenv("VIRGATE_SIM");
-		snprintf(number, sizeof number, "%d", ready[1]);
-		execl(VIRGATED, "virgated", "--system", "--ready-fd", number, NULL);
-		_exit(127);
-	}
-	close(ready[1]);
-	CHECK_INT(read(ready[0], &byte, 1), 1);
-	close(ready[0]);
+	daemon_pid = launch_daemon(runtime_dir, state, "--system", NULL, &ready);
+	CHECK(ready);
 }
 
 static inline void start_system_daemon(void)
