@@ -229,3 +229,42 @@ __attribute__((unused)) static int end_of_run(pid_t run)
 	CHECK_INT(waitpid(run, &status, 0), run);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
+
+static inline void flip_bit(const char *path, uint64_t at, int bit)
+{
+	_cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
+	unsigned char byte;
+
+	CHECK(fd >= 0);
+	CHECK_INT(pread(fd, &byte, 1, (off_t)at), 1);
+	byte ^= (unsigned char)(1 << bit);
+	CHECK_INT(pwrite(fd, &byte, 1, (off_t)at), 1);
+}
+
+__attribute__((unused)) static void wait_for_file(const char *name)
+{
+	for (int i = 0; i < 1000 && access(path_of(name), F_OK) < 0; i++)
+		usleep(10000);
+	CHECK_INT(access(path_of(name), F_OK), 0);
+}
+
+// Starts a receiver of processes, and waits until it listens. If `standin` is not NULL, it is the directory of the
+// receiver's stand-in for CRIU.
+__attribute__((unused)) static pid_t start_receiver(const char *standin)
+{
+	char from[PATH_MAX + 8];
+
+	snprintf(from, sizeof from, "unix:%s", path_of("socket"));
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (standin)
+			setenv("STANDIN", standin, 1);
+		dup2(open(path_of("far.log"), O_CREAT | O_WRONLY | O_TRUNC, 0600), 1);
+		dup2(1, 2);
+		execl(VIRGATE, VIRGATE, "restore", "--from", from, "--detach", (char *)NULL);
+		_exit(127);
+	}
+	wait_for_file("socket");
+	return pid;
+}

@@ -28,7 +28,7 @@ static inline const char *field_of(const char *vgpu, pid_t pid, const char *fiel
 	json_t *all, *tenant;
 	size_t i;
 
-	CHECK_INT(run("inspect %s --json", vgpu), 0);
+	CHECK_RUN("inspect %s --json", vgpu);
 	all = json_loads(said, 0, NULL);
 	CHECK(all != NULL);
 	snprintf(text, sizeof text, "no process");

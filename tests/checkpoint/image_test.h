@@ -18,8 +18,7 @@ static inline const char *image(void)
 		struct subject subject = start_subject(path_of("rounds"));
 		check_goes_on(path_of("rounds"));
 		dumped = subject.pid;
-		if (run("dump --pid %d --dir %s", (int)subject.pid, path))
-			FAIL("%s", said);
+		CHECK_RUN("dump --pid %d --dir %s", (int)subject.pid, path);
 		end_subject(subject);
 	}
 	return path;

@@ -131,30 +131,10 @@ __attribute__((unused)) static void need_pids(void)
 		SKIP("only root may make a process with a certain pid");
 }
 
-static void wait_for_file(const char *name)
-{
-	for (int i = 0; i < 1000 && access(path_of(name), F_OK) < 0; i++)
-		usleep(10000);
-	CHECK_INT(access(path_of(name), F_OK), 0);
-}
-
 // Starts the receiver. Its stand-in for CRIU has a directory of its own.
 __attribute__((unused)) static pid_t start_far_side(void)
 {
-	char from[PATH_MAX + 8];
-
-	snprintf(from, sizeof from, "unix:%s", path_of("socket"));
-	fflush(stdout);
-	pid_t pid = fork();
-	if (pid == 0) {
-		setenv("STANDIN", path_of("far"), 1);
-		dup2(open(path_of("far.log"), O_CREAT | O_WRONLY | O_TRUNC, 0600), 1);
-		dup2(1, 2);
-		execl(VIRGATE, VIRGATE, "restore", "--from", from, "--detach", (char *)NULL);
-		_exit(127);
-	}
-	wait_for_file("socket");
-	return pid;
+	return start_receiver(path_of("far"));
 }
 
 __attribute__((unused)) static int end_of(pid_t pid)

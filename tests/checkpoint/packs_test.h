@@ -196,14 +196,3 @@ static inline struct stat stat_of(const char *path)
 		FAIL("%s: %s", path, strerror(errno));
 	return info;
 }
-
-static inline void flip_byte(const char *path, off_t at)
-{
-	int fd = open(path, O_RDWR);
-	unsigned char byte;
-
-	CHECK(fd >= 0 && pread(fd, &byte, 1, at) == 1);
-	byte ^= 1;
-	CHECK_INT(pwrite(fd, &byte, 1, at), 1);
-	close(fd);
-}

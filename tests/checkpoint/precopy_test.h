@@ -185,9 +185,5 @@ static inline pid_t start_far_side(const struct program *program, unsigned chang
 
 static inline void check_far_side(pid_t pid)
 {
-	int status;
-
-	CHECK_INT(waitpid(pid, &status, 0), pid);
-	CHECK(WIFEXITED(status));
-	CHECK_INT(WEXITSTATUS(status), 0);
+	CHECK_CHILD(pid);
 }

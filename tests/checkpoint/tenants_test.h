@@ -77,6 +77,15 @@ static inline void check_looks_on(const struct program *program)
 	await_round(program, report_of(program).round + 2);
 }
 
+// Restores an image, and waits until its program runs.
+static inline void restore_and_wait(const struct program *program, const char *options, const char *image)
+{
+	unsigned round = report_of(program).round;
+
+	CHECK_RUN("restore --detach %s --dir %s", options, image);
+	await_round(program, round + 2);
+}
+
 // Starts a program in a vGPU. `how` are the options of `virgate run` that choose the vGPU, ended by NULL.
 static inline struct program start_so(const char *const *how, const char *name, const char *hold, const char *small,
 				      const char *big)
@@ -202,7 +211,7 @@ static inline bool ps_shows(const char *vgpu, pid_t pid)
 {
 	char wanted[64];
 
-	CHECK_INT(run("inspect %s --json", vgpu), 0);
+	CHECK_RUN("inspect %s --json", vgpu);
 	snprintf(wanted, sizeof wanted, "\"pid\": %d,", (int)pid);
 	return strstr(said, wanted) != NULL;
 }
@@ -215,15 +224,8 @@ static inline void create_vgpu(const char *name, const char *memory)
 
 static inline int coordinate(const char *verb, pid_t pid, const char *dir, const char *phase, const char *what)
 {
-	char command[PATH_MAX + 256];
-
-	snprintf(command, sizeof command, "VIRGATE_LIBDIR=%s exec %s %s %d %s %s %s 2>&1", BUILD, COORDINATOR, verb,
-		 (int)pid, dir, phase, what);
-	FILE *output = popen(command, "re");
-	CHECK(output != NULL);
-	said[fread(said, 1, sizeof said - 1, output)] = '\0';
-	int status = pclose(output);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+	return run_command("VIRGATE_LIBDIR=%s exec %s %s %d %s %s %s 2>&1", BUILD, COORDINATOR, verb, (int)pid, dir,
+			   phase, what);
 }
 
 static inline bool criu_was_asked_to_restore(void)

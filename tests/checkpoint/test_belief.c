@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "random.h"
 #include "test.h"
@@ -185,7 +184,6 @@ static char *write_padded(bool right, size_t *ret_length)
 static void in_little_memory(void (*body)(void))
 {
 	pid_t pid = fork();
-	int status;
 
 	CHECK(pid >= 0);
 	if (pid == 0) {
@@ -196,8 +194,7 @@ static void in_little_memory(void (*body)(void))
 		body();
 		_exit(0);
 	}
-	CHECK(waitpid(pid, &status, 0) == pid);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(pid);
 }
 
 static void parse_padded(bool right, const char *said)

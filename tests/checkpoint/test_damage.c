@@ -59,8 +59,7 @@ static void write_down(const char *vgpu, const char *image, const char *options)
 
 	snprintf(rounds, sizeof rounds, "%s-%s", path_of("rounds"), vgpu);
 	pid_t pid = start_in_vgpu(vgpu, rounds, "", &runner);
-	if (run("dump --pid %d --dir %s %s", (int)pid, image, options))
-		FAIL("dump: %s", said);
+	CHECK_RUN("dump --pid %d --dir %s %s", (int)pid, image, options);
 	CHECK_INT(end_of_run(runner), 75);
 	// The script fails if the restored files differ from the files that it has written.
 	snprintf(command, sizeof command, "cp -r %s %s.criu", path_of("source"), image);

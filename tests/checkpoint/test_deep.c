@@ -16,15 +16,7 @@ static void check_stands_still(const struct program *program)
 // Runs the coordinator, which suspends or resumes, and does `what` when the phase begins.
 static int move_at(const char *verb, const char *vgpu, const char *phase, const char *what)
 {
-	char command[PATH_MAX + 256];
-
-	snprintf(command, sizeof command, "VIRGATE_LIBDIR=%s exec %s %s 0 %s %s %s 2>&1", BUILD, COORDINATOR, verb,
-		 vgpu, phase, what);
-	FILE *output = popen(command, "re");
-	CHECK(output != NULL);
-	said[fread(said, 1, sizeof said - 1, output)] = '\0';
-	int status = pclose(output);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+	return run_command("VIRGATE_LIBDIR=%s exec %s %s 0 %s %s %s 2>&1", BUILD, COORDINATOR, verb, vgpu, phase, what);
 }
 
 // ---- suspend and resume ----------------------------------------------------------------------------------
@@ -69,7 +61,7 @@ TEST(one_process_is_suspended_deep)
 	prepare(false);
 	struct program first = start_evictable("pair", ""), second = start("pair", "pair.second", "32", "16", "512");
 
-	CHECK_INT(run("suspend --pid %d --deep", (int)first.pid), 0);
+	CHECK_RUN("suspend --pid %d --deep", (int)first.pid);
 	CHECK_STR(field_of("pair", first.pid, "deep"), "done");
 	CHECK_STR(field_of("pair", second.pid, "deep"), "null");
 	check_stands_still(&first);
@@ -83,8 +75,8 @@ TEST(one_process_is_suspended_deep)
 	must("resume pair");
 	check_looks_on(&first);
 	check_looks_on(&second);
-	CHECK_INT(run("suspend --pid %d --deep", (int)second.pid), 0);
-	CHECK_INT(run("resume --pid %d", (int)second.pid), 0);
+	CHECK_RUN("suspend --pid %d --deep", (int)second.pid);
+	CHECK_RUN("resume --pid %d", (int)second.pid);
 	check_looks_on(&second);
 	end(&first);
 	end(&second);
@@ -111,7 +103,7 @@ TEST(the_driver_moves_memory_that_is_not_evictable)
 	CHECK_INT(place_of("plain", program.pid).used, before.used);
 	CHECK_INT(run("suspend plain --deep"), 1);
 	CHECK_CONTAINS(said, "vGPU plain is suspended with --deep already");
-	CHECK_INT(run("resume --pid %d", (int)program.pid), 0);
+	CHECK_RUN("resume --pid %d", (int)program.pid);
 	check_looks_on(&program);
 	CHECK_STR(field_of("plain", program.pid, "deep"), "null");
 	CHECK_INT(run("resume plain"), 1);
@@ -304,13 +296,13 @@ TEST(recover_restores_the_state_of_a_program)
 	struct program program = start_evictable("saved", "");
 
 	CHECK_INT(move_at("deep", "saved", "device-out", "kill"), -SIGKILL);
-	CHECK_INT(run("recover --pid %d", (int)program.pid), 0);
+	CHECK_RUN("recover --pid %d", (int)program.pid);
 	CHECK_STR(field_of("saved", program.pid, "deep"), "null");
 	wait_for_field("saved", program.pid, "state", "suspended");
 	must("resume saved");
 	check_looks_on(&program);
 	must("suspend saved --deep");
-	CHECK_INT(run("recover --pid %d", (int)program.pid), 0);
+	CHECK_RUN("recover --pid %d", (int)program.pid);
 	wait_for_field("saved", program.pid, "state", "suspended");
 	must("resume saved");
 	check_looks_on(&program);
@@ -398,7 +390,7 @@ TEST(a_program_that_is_killed_at_any_step_leaves_nothing)
 		if (i < PHASES) {
 			run_at("deep", name, phases[i], command);
 		} else {
-			CHECK_INT(run("suspend %s --deep", name), 0);
+			CHECK_RUN("suspend %s --deep", name);
 			run_at("resume", name, returning[i - PHASES], command);
 		}
 		await_end(program.pid);
@@ -489,7 +481,7 @@ TEST(suspending_one_rank_of_a_job_warns)
 	must("suspend rank");
 	CHECK(!strstr(said, "NCCL"));
 	must("resume rank");
-	CHECK_INT(run("suspend --pid %d --deep", (int)second.pid), 0);
+	CHECK_RUN("suspend --pid %d --deep", (int)second.pid);
 	CHECK_CONTAINS(said, "is a rank of a NCCL job: it has 2 ranks, and 1 of them is suspended");
 	must("resume rank");
 	end(&second);

@@ -15,14 +15,7 @@ static void standin(void)
 // Runs the coordinator. Returns its exit code, or minus the signal that ended it; `said` has its output.
 static int coordinate(const char *verb, pid_t pid, const char *dir, const char *phase, const char *what)
 {
-	char command[PATH_MAX + 256];
-
-	snprintf(command, sizeof command, "exec %s %s %d %s %s %s 2>&1", COORDINATOR, verb, (int)pid, dir, phase, what);
-	FILE *output = popen(command, "re");
-	CHECK(output != NULL);
-	said[fread(said, 1, sizeof said - 1, output)] = '\0';
-	int status = pclose(output);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+	return run_command("exec %s %s %d %s %s %s 2>&1", COORDINATOR, verb, (int)pid, dir, phase, what);
 }
 
 static bool image_stands(const char *name)
@@ -91,10 +84,10 @@ TEST(recover_works_after_a_dump_is_killed_at_any_step)
 			CHECK(run("doctor cuda") <= 1);
 			CHECK_CONTAINS(said, "virgate recover --sim --pid");
 		}
-		CHECK_INT(run("recover --pid %d", (int)subject.pid), 0);
+		CHECK_RUN("recover --pid %d", (int)subject.pid);
 		CHECK_CONTAINS(said, i > 1 ? "runs again" : "was running already");
 		check_goes_on(path_of(rounds));
-		CHECK_INT(run("recover --pid %d --json", (int)subject.pid), 0);
+		CHECK_RUN("recover --pid %d --json", (int)subject.pid);
 		CHECK_CONTAINS(said, "\"held_back\": 0");
 		end_subject(subject);
 	}
@@ -239,7 +232,7 @@ TEST(a_failed_roll_back_reports_states_and_can_be_repeated)
 	CHECK_CONTAINS(said, "is checkpointed");
 	CHECK_CONTAINS(said, "virgate recover --sim --pid");
 	CHECK(nothing_there("stuck"));
-	CHECK_INT(run("recover --pid %d", (int)subject.pid), 0);
+	CHECK_RUN("recover --pid %d", (int)subject.pid);
 	check_goes_on(path_of("back"));
 	end_subject(subject);
 }
@@ -287,7 +280,7 @@ TEST(the_wait_for_endless_work_has_a_timeout)
 	CHECK_CONTAINS(said, "run on as before");
 	check_goes_on(path_of("busy"));
 	write_text("busy.go", "");
-	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("quiet")), 0);
+	CHECK_RUN("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("quiet"));
 	check_goes_on(path_of("busy"));
 	end_subject(subject);
 }

@@ -25,8 +25,7 @@ static const char *image(void)
 		snprintf(path, sizeof path, "%s", path_of("image"));
 		struct subject subject = start_subject(path_of("rounds"));
 		check_goes_on(path_of("rounds"));
-		if (run("dump --pid %d --dir %s", (int)subject.pid, path))
-			FAIL("%s", said);
+		CHECK_RUN("dump --pid %d --dir %s", (int)subject.pid, path);
 		end_subject(subject);
 	}
 	unlink(path_of("said"));

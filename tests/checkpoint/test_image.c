@@ -457,7 +457,7 @@ TEST(a_removed_working_directory_is_not_needed)
 	CHECK_INT(chdir(here), 0);
 	check_goes_on(path_of("rounds2"));
 	CHECK_INT(rmdir(path_of("gone")), 0);
-	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("images/gone")), 0);
+	CHECK_RUN("dump --pid %d --dir %s", (int)subject.pid, path_of("images/gone"));
 	end_subject(subject);
 	loaded = json_load_file(path_of("images/gone/virgate.json"), 0, NULL);
 	CHECK(loaded != NULL);

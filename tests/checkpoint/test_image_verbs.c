@@ -15,12 +15,12 @@ TEST(images_are_listed)
 	CHECK_INT(mkdir(path_of("images/bad"), 0700), 0);
 	write_text("images/bad/virgate.json", "[1]");
 	CHECK_INT(symlink(".", path_of("images/round")), 0);
-	CHECK_INT(run("image list %s", path_of("images")), 0);
+	CHECK_RUN("image list %s", path_of("images"));
 	CHECK_CONTAINS(said, "/images/one\n");
 	CHECK_CONTAINS(said, "subject");
 	CHECK_CONTAINS(said, "two.part-AbCdEf is not an image: a dump writes it");
 	CHECK_CONTAINS(said, "/images/bad is not an image: ");
-	CHECK_INT(run("image list %s --json", path_of("images")), 0);
+	CHECK_RUN("image list %s --json", path_of("images"));
 	json_t *listed = json_loads(said, 0, NULL), *images;
 	CHECK_INT(json_unpack(listed, "{s:i, s:o}", "schema", &(int){0}, "images", &images), 0);
 	CHECK_INT(json_array_size(images), 3);
@@ -33,15 +33,15 @@ TEST(images_are_listed)
 	CHECK(json_is_null(json_object_get(json_array_get(images, 0), "bytes")));
 	json_decref(listed);
 	// List the directory of an image, an empty directory, and a missing one.
-	CHECK_INT(run("image list %s", image()), 0);
+	CHECK_RUN("image list %s", image());
 	CHECK_CONTAINS(said, "/images/one\n");
 	CHECK_INT(mkdir(path_of("empty"), 0700), 0);
-	CHECK_INT(run("image list %s --json", path_of("empty")), 0);
+	CHECK_RUN("image list %s --json", path_of("empty"));
 	CHECK_CONTAINS(said, "\"images\": []");
 	CHECK_INT(run("image list %s", path_of("nowhere")), 1);
 	CHECK_CONTAINS(said, "No such file");
 	snprintf(wanted, sizeof wanted, "%d", (int)dumped);
-	CHECK_INT(run("image inspect %s", image()), 0);
+	CHECK_RUN("image inspect %s", image());
 	CHECK_CONTAINS(said, wanted);
 	CHECK_CONTAINS(said, "1 or more");
 	CHECK_CONTAINS(said, "default");
@@ -51,44 +51,33 @@ TEST(images_are_listed)
 	CHECK_INT(run("image inspect"), 2);
 }
 
-static void flip(const char *path, off_t at)
-{
-	_cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
-	char byte;
-
-	CHECK(fd >= 0);
-	CHECK_INT(pread(fd, &byte, 1, at), 1);
-	byte ^= 4;
-	CHECK_INT(pwrite(fd, &byte, 1, at), 1);
-}
-
 TEST(a_flipped_bit_is_found)
 {
 	char core[64], path[PATH_MAX + 64];
 
-	CHECK_INT(run("image verify %s", image()), 0);
+	CHECK_RUN("image verify %s", image());
 	CHECK_CONTAINS(said, "whole");
-	CHECK_INT(run("image verify %s --json", image()), 0);
+	CHECK_RUN("image verify %s --json", image());
 	CHECK_CONTAINS(said, "\"whole\": true");
 	snprintf(core, sizeof core, "tree-0/core-%d.img", (int)dumped);
 	snprintf(path, sizeof path, "%s/%s", image(), core);
-	flip(path, 2);
+	flip_bit(path, 2, 2);
 	CHECK_INT(run("image verify %s", image()), 1);
 	CHECK_CONTAINS(said, core);
 	CHECK_INT(run("image verify %s --json", image()), 1);
 	CHECK_CONTAINS(said, "\"whole\": false");
 	CHECK_CONTAINS(said, core);
-	flip(path, 2);
+	flip_bit(path, 2, 2);
 	snprintf(path, sizeof path, "%s/virgate.json", image());
-	flip(path, 300);
+	flip_bit(path, 300, 2);
 	CHECK_INT(run("image verify %s", image()), 1);
 	CHECK_CONTAINS(said, "virgate.json");
-	flip(path, 300);
+	flip_bit(path, 300, 2);
 	CHECK_INT(mkdir(path_of("images/one/tree-1"), 0700), 0);
 	CHECK_INT(run("image verify %s", image()), 1);
 	CHECK_CONTAINS(said, "tree-1 is not of this image");
 	CHECK_INT(rmdir(path_of("images/one/tree-1")), 0);
-	CHECK_INT(run("image verify %s", image()), 0);
+	CHECK_RUN("image verify %s", image());
 	CHECK_INT(run("image verify %s", path_of("nowhere")), 1);
 	CHECK_CONTAINS(said, "is no image");
 }
@@ -112,11 +101,11 @@ TEST(control_characters_are_escaped)
 	json_decref(changed);
 	static const char *const verbs[] = {"list", "inspect"};
 	for (size_t i = 0; i < 2; i++) {
-		CHECK_INT(run("image %s %s", verbs[i], path_of("odd")), 0);
+		CHECK_RUN("image %s %s", verbs[i], path_of("odd"));
 		CHECK(!strchr(said, '\033') && !strstr(said, "\302\233") && !strchr(said, '\a'));
 	}
 	CHECK_CONTAINS(said, "?]0;title?");
-	CHECK_INT(run("image list %s", path_of("odd")), 0);
+	CHECK_RUN("image list %s", path_of("odd"));
 	CHECK_CONTAINS(said, "?[2J?bad?");
 }
 

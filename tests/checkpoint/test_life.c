@@ -15,7 +15,7 @@ TEST(a_process_is_restored_again_and_again)
 	for (int i = 0; i < 4; i++) {
 		char name[32];
 		snprintf(name, sizeof name, "image%d", i);
-		CHECK_INT(run("dump --pid %d --dir %s --compress %s", (int)subject.pid, path_of(name), methods[i]), 0);
+		CHECK_RUN("dump --pid %d --dir %s --compress %s", (int)subject.pid, path_of(name), methods[i]);
 		wait_gone(subject.pid);
 		CHECK(round_of(path_of("rounds")) > round);
 		round = round_of(path_of("rounds"));
@@ -38,11 +38,11 @@ TEST(a_process_that_ran_on_can_be_dumped_again)
 	struct subject subject = start_subject(path_of("rounds2"));
 
 	check_goes_on(path_of("rounds2"));
-	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("first")), 0);
+	CHECK_RUN("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("first"));
 	check_goes_on(path_of("rounds2"));
-	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("second")), 0);
+	CHECK_RUN("dump --pid %d --dir %s", (int)subject.pid, path_of("second"));
 	wait_gone(subject.pid);
-	CHECK_INT(run("restore --detach --dir %s", path_of("second")), 0);
+	CHECK_RUN("restore --detach --dir %s", path_of("second"));
 	check_goes_on(path_of("rounds2"));
 	end_subject(subject);
 }
@@ -170,8 +170,8 @@ TEST(restore_waits_and_passes_signals_on)
 	struct subject subject = start_subject(path_of("rounds3"));
 
 	check_goes_on(path_of("rounds3"));
-	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("waits2")), 0);
-	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("waits")), 0);
+	CHECK_RUN("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("waits2"));
+	CHECK_RUN("dump --pid %d --dir %s", (int)subject.pid, path_of("waits"));
 	wait_gone(subject.pid);
 	waitpid(subject.guard, NULL, 0);
 	// The restore forwards SIGTERM to the restored process, which exits with 0 if its memory was right.
@@ -195,7 +195,7 @@ TEST(restore_takes_a_map_of_gpus)
 	setenv("VIRGATE_SIM_DIR", path_of("node2"), 1);
 	struct subject subject = start_subject(path_of("rounds4"));
 	check_goes_on(path_of("rounds4"));
-	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("map")), 0);
+	CHECK_RUN("dump --pid %d --dir %s", (int)subject.pid, path_of("map"));
 	wait_gone(subject.pid);
 	CHECK_INT(run("restore --detach --dir %s --gpu-map 0=1", path_of("map")), 125);
 	CHECK_CONTAINS(said, "leaves out GPU 1");

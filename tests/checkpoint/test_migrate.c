@@ -335,7 +335,7 @@ TEST(the_image_of_a_killed_receiver_is_removed)
 
 	set_up();
 	snprintf(image, sizeof image, "%s", path_of("image-for-two"));
-	CHECK_INT(run("dump --pid %d --cpu-only --dir %s", (int)idle.pid, image), 0);
+	CHECK_RUN("dump --pid %d --cpu-only --dir %s", (int)idle.pid, image);
 	end_idle();
 	// The receiver's CRIU begins, and never ends.
 	write_text("far/fail", "slow\n");
@@ -370,7 +370,7 @@ TEST(a_lost_sender_leaves_nothing_on_the_receiver)
 
 	set_up();
 	snprintf(image, sizeof image, "%s", path_of("image"));
-	CHECK_INT(run("dump --pid %d --cpu-only --dir %s", (int)idle.pid, image), 0);
+	CHECK_RUN("dump --pid %d --cpu-only --dir %s", (int)idle.pid, image);
 	end_idle();
 	for (uint64_t count = 0; count < 12; count++) {
 		pid_t far = start_far_side();

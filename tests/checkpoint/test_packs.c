@@ -32,8 +32,8 @@ TEST(memory_is_restored_unchanged)
 	CHECK(stat_of(pack_of(path_of("packed"), 0)).st_size < 4 * (off_t)BLOCK + BLOCK / 8);
 	check_holds(path_of("packed"), kinds, COUNT);
 	CHECK_INT(verify(path_of("packed")), VG_OK);
-	CHECK_INT(run("image verify %s", path_of("packed")), 0);
-	CHECK_INT(run("image inspect %s", path_of("packed")), 0);
+	CHECK_RUN("image verify %s", path_of("packed"));
+	CHECK_RUN("image inspect %s", path_of("packed"));
 	CHECK_CONTAINS(said, "in packs   22.0 MiB of device memory, of which 6.0 MiB is zero");
 }
 
@@ -333,7 +333,7 @@ TEST(an_invalid_base_is_refused)
 {
 	check_refused(path_of("nowhere"), VG_NOT_FOUND, "is no image");
 	const char *path = fresh("base1");
-	flip_byte(index_of(path), 100);
+	flip_bit(index_of(path), 100, 0);
 	check_refused(path, VG_INTEGRITY, "has another checksum");
 	path = fresh("base2");
 	CHECK_INT(truncate(pack_of(path, 0), BLOCK), 0);
@@ -378,21 +378,21 @@ TEST(damage_is_found_wherever_it_is)
 	off_t length = stat_of(pack_of(path, 0)).st_size;
 
 	for (off_t at = 0; at < length; at += length / 9) {
-		flip_byte(pack_of(path, 0), at);
+		flip_bit(pack_of(path, 0), at, 0);
 		CHECK_INT(verify(path), VG_INTEGRITY);
 		CHECK_CONTAINS(vg_last_error()->text, "device/pack-0000 is damaged");
 		CHECK_INT(read_back(path), -1);
 		CHECK_CONTAINS(vg_last_error()->text, "device/pack-0000 is damaged");
-		flip_byte(pack_of(path, 0), at);
+		flip_bit(pack_of(path, 0), at, 0);
 	}
 	CHECK_INT(verify(path), VG_OK);
 	length = stat_of(index_of(path)).st_size;
 	for (off_t at = 0; at < length; at++) {
-		flip_byte(index_of(path), at);
+		flip_bit(index_of(path), at, 0);
 		CHECK_INT(verify(path), VG_INTEGRITY);
 		CHECK_CONTAINS(vg_last_error()->text, "device/index is damaged");
 		CHECK_INT(read_back(path), -1);
-		flip_byte(index_of(path), at);
+		flip_bit(index_of(path), at, 0);
 	}
 	CHECK_INT(truncate(pack_of(path, 0), 4096), 0);
 	CHECK_INT(verify(path), VG_INTEGRITY);

@@ -382,8 +382,7 @@ TEST(zeros_stay_zeros_and_are_not_restored)
 	long before = resident(subject.pid, begin);
 	CHECK(before >= 16 << 10);
 	for (int i = 0; i < 2; i++) {
-		if (run("dump --pid %d --dir %s --compress %s", (int)subject.pid, path_of(methods[i]), methods[i]))
-			FAIL("%s", said);
+		CHECK_RUN("dump --pid %d --dir %s --compress %s", (int)subject.pid, path_of(methods[i]), methods[i]);
 		wait_gone(subject.pid);
 		int r = run("restore --detach --dir %s", path_of(methods[i]));
 		if (vg_file_read(path_of("subject.log"), log, sizeof log) > 0)

@@ -82,17 +82,6 @@ TEST(every_compression_restores_everything)
 
 // ---- damage ------------------------------------------------------------------------------------------
 
-static void flip(const char *path, uint64_t byte, int bit)
-{
-	_cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
-	unsigned char value;
-
-	CHECK(fd >= 0);
-	CHECK_INT(pread(fd, &value, 1, (off_t)byte), 1);
-	value ^= (unsigned char)(1 << bit);
-	CHECK_INT(pwrite(fd, &value, 1, (off_t)byte), 1);
-}
-
 static void check_flips(const char *image, const char *name, uint64_t step)
 {
 	char path[PATH_MAX];
@@ -102,14 +91,14 @@ static void check_flips(const char *image, const char *name, uint64_t step)
 	snprintf(path, sizeof path, "%s/%s", image, name);
 	CHECK_INT(stat(path, &info), 0);
 	for (uint64_t at = 0; at < (uint64_t)info.st_size; at += step, bit++) {
-		flip(path, at, bit % 8);
+		flip_bit(path, at, bit % 8);
 		enum vg_status status = verify(image);
 		if (status != VG_INTEGRITY && !(status == VG_UNSUPPORTED && strcmp(name, IMAGE_DESCRIPTION) == 0))
 			FAIL("%s, byte %llu, bit %d: %s", path, (unsigned long long)at, bit % 8,
 			     vg_status_text(status));
 		if (strcmp(name, IMAGE_DESCRIPTION) != 0)
 			CHECK_CONTAINS(vg_last_error()->text, name);
-		flip(path, at, bit % 8);
+		flip_bit(path, at, bit % 8);
 	}
 	CHECK_INT(verify(image), VG_OK);
 }
@@ -191,17 +180,17 @@ TEST(a_file_that_changes_while_it_is_restored_is_found)
 	make_image(image, VG_COMPRESSION_ZSTD);
 	snprintf(path, sizeof path, "%s/tree-0/pages-1.img.zst", image);
 	empty("target");
-	flip(path, 100000, 3);
+	flip_bit(path, 100000, 3);
 	CHECK_INT(restore(image), VG_INTEGRITY);
 	CHECK_CONTAINS(vg_last_error()->text, "pages-1.img.zst is damaged: chunk 0 of 2, from byte 0 on, has checksum");
-	flip(path, 100000, 3);
+	flip_bit(path, 100000, 3);
 	snprintf(path, sizeof path, "%s/tree-0/core-1.img", image);
-	flip(path, 100, 3);
+	flip_bit(path, 100, 3);
 	CHECK_INT(restore(image), VG_INTEGRITY);
 	CHECK_CONTAINS(vg_last_error()->text, "core-1.img has changed since it was looked at");
 	// CRIU had read all files before.
 	CHECK(made);
-	flip(path, 100, 3);
+	flip_bit(path, 100, 3);
 	CHECK_INT(restore(image), VG_OK);
 }
 

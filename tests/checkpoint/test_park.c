@@ -58,7 +58,7 @@ TEST(the_memory_is_in_packs_and_the_program_goes_on)
 		CHECK_CONTAINS(said, "\"device_bytes\": 67108864");
 		CHECK_CONTAINS(said, "\"evict\":");
 		CHECK_INT(packed_bytes(path_of(name)), HELD * (json_int_t)MIB);
-		CHECK_INT(run("image verify %s", path_of(name)), 0);
+		CHECK_RUN("image verify %s", path_of(name));
 		check_looks_on(&program);
 		CHECK_INT(place_of("goes", program.pid).used, before.used);
 		wait_for_field("goes", program.pid, "state", "running");
@@ -99,7 +99,7 @@ TEST(a_suspended_program_is_dumped_and_stays_suspended)
 	snprintf(pid, sizeof pid, "--pid %d", (int)program.pid);
 	for (int i = 0; i < 2; i++) {
 		const char *what = i ? pid : "away";
-		CHECK_INT(run("suspend %s", what), 0);
+		CHECK_RUN("suspend %s", what);
 		unsigned round = report_of(&program).round;
 		for (int k = 0; k < 2; k++) {
 			char name[32];
@@ -109,11 +109,11 @@ TEST(a_suspended_program_is_dumped_and_stays_suspended)
 			wait_for_field("away", program.pid, "state", "suspended");
 		}
 		CHECK(report_of(&program).round <= round + 1);
-		CHECK_INT(run("resume %s", what), 0);
+		CHECK_RUN("resume %s", what);
 		check_looks_on(&program);
 		CHECK_INT(count_files(program.pid), 1);
 	}
-	CHECK_INT(run("suspend away"), 0);
+	CHECK_RUN("suspend away");
 	dump_to("away", "away-end", "");
 	CHECK_INT(await_run(&program), 75);
 	CHECK_INT(count_files(program.pid), 0);
@@ -142,7 +142,7 @@ TEST(compressed_images_have_compressed_packs)
 	CHECK_INT(await_run(&program), 75);
 	CHECK_INT(stat(path_of("packed.image/device/pack-0000"), &info), 0);
 	CHECK(info.st_size < 1 << 20);
-	CHECK_INT(run("image verify %s", path_of("packed.image")), 0);
+	CHECK_RUN("image verify %s", path_of("packed.image"));
 }
 
 // ---- bases ---------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ TEST(unchanged_memory_is_not_written_again)
 	// Each image is complete on its own: remove the first one.
 	snprintf(command, sizeof command, "rm -r %s", path_of("chain0"));
 	CHECK_INT(system(command), 0);
-	CHECK_INT(run("image verify %s", path_of("chain1")), 0);
+	CHECK_RUN("image verify %s", path_of("chain1"));
 	// The dump refuses an invalid base before it changes anything.
 	CHECK_INT(run("dump --vgpu chain --dir %s %s", path_of("chain2"), base), 1);
 	CHECK_CONTAINS(said, "base image");
@@ -203,14 +203,14 @@ static void check_is_whole(const struct program *program, const char *vgpu, cons
 {
 	if (is_suspended) {
 		wait_for_field(vgpu, program->pid, "state", "suspended");
-		CHECK_INT(run("resume %s", vgpu), 0);
+		CHECK_RUN("resume %s", vgpu);
 	}
 	check_looks_on(program);
 	wait_for_field(vgpu, program->pid, "state", "running");
 	CHECK(count_files(program->pid) <= 1);
 	CHECK_INT(place_of(vgpu, program->pid).used, before->used);
 	if (is_suspended)
-		CHECK_INT(run("suspend %s", vgpu), 0);
+		CHECK_RUN("suspend %s", vgpu);
 }
 
 // Tests the rollback of a dump that was stopped or killed at each step. The memory must be unchanged, and in the place
@@ -223,7 +223,7 @@ TEST(a_stopped_or_killed_dump_is_rolled_back)
 
 	for (int suspended = 0; suspended < 2; suspended++) {
 		if (suspended)
-			CHECK_INT(run("suspend back"), 0);
+			CHECK_RUN("suspend back");
 		for (int i = 0; i < STEPS; i++) {
 			CHECK_INT(coordinate("dump", program.pid, path_of("stopped"), steps[i], "stop"), 1);
 			check_is_whole(&program, "back", &before, suspended);
@@ -234,7 +234,7 @@ TEST(a_stopped_or_killed_dump_is_rolled_back)
 			CHECK(access(path_of("killed"), F_OK) < 0 && access(path_of("stopped"), F_OK) < 0);
 		}
 	}
-	CHECK_INT(run("resume back"), 0);
+	CHECK_RUN("resume back");
 	write_text("fail", "dump\n");
 	CHECK_INT(run("dump --vgpu back --dir %s", path_of("failed")), 1);
 	CHECK_CONTAINS(said, "run on as before");
@@ -384,12 +384,12 @@ TEST(the_guard_rolls_back_a_killed_dump)
 	CHECK(run("dump --vgpu guarded --dir %s", path_of("guarded.image")) != 0);
 	unlink(path_of("fail"));
 	check_is_whole(&program, "guarded", &before, false);
-	CHECK_INT(run("suspend guarded"), 0);
+	CHECK_RUN("suspend guarded");
 	write_text("fail", "kill-starter\n");
 	CHECK(run("dump --vgpu guarded --dir %s", path_of("guarded.image")) != 0);
 	unlink(path_of("fail"));
 	check_is_whole(&program, "guarded", &before, true);
-	CHECK_INT(run("resume guarded"), 0);
+	CHECK_RUN("resume guarded");
 	end(&program);
 }
 
@@ -445,10 +445,10 @@ TEST(a_daemon_that_is_killed_meanwhile_does_no_harm)
 		setenv("COORDINATED", "kill -9 $(cat \"$VIRGATE_RUNTIME_DIR\"/lock)", 1);
 		CHECK_INT(coordinate("dump", program.pid, path_of(name), steps[i], "run"), 0);
 		// The dump has ended the program; the next iteration starts it again.
-		CHECK_INT(run("image verify %s", path_of(name)), 0);
+		CHECK_RUN("image verify %s", path_of(name));
 		await_end(program.pid);
 		waitpid(program.run, NULL, 0);
-		CHECK_INT(run("ps"), 0); // this command starts another daemon
+		CHECK_RUN("ps"); // this command starts another daemon
 		check_charged("alone", 0);
 		program = start("alone", "alone", "64", "32", "512");
 		CHECK_INT(place_of("alone", program.pid).used, before.used);
@@ -469,7 +469,7 @@ static void check_comes_back(struct program *program, const char *vgpu, const ch
 	if (is_suspended) {
 		wait_for_field(vgpu, program->pid, "state", "suspended");
 		CHECK(report_of(program).round <= round + 1);
-		CHECK_INT(run("resume %s", vgpu), 0);
+		CHECK_RUN("resume %s", vgpu);
 	}
 	await_round(program, round + 2);
 	wait_for_field(vgpu, program->pid, "state", "running");
@@ -487,7 +487,7 @@ TEST(a_program_is_restored_with_its_memory)
 		char name[32];
 		snprintf(name, sizeof name, "life%d", i);
 		if (i == 2)
-			CHECK_INT(run("suspend life"), 0);
+			CHECK_RUN("suspend life");
 		dump_to("life", name, "");
 		if (i == 0)
 			CHECK_INT(await_run(&program), 75);
@@ -495,8 +495,8 @@ TEST(a_program_is_restored_with_its_memory)
 		check_charged("life", 0);
 		check_comes_back(&program, "life", name, used, i == 2);
 		// The restored program can be suspended and resumed as before.
-		CHECK_INT(run("suspend life"), 0);
-		CHECK_INT(run("resume life"), 0);
+		CHECK_RUN("suspend life");
+		CHECK_RUN("resume life");
 		check_looks_on(&program);
 	}
 	kill(program.pid, SIGKILL);
@@ -510,11 +510,11 @@ TEST(a_suspended_image_returns_to_the_gpu_in_a_running_vgpu)
 	struct program program = start_evictable("wakes", "");
 	uint64_t used = place_of("wakes", program.pid).used;
 
-	CHECK_INT(run("suspend wakes"), 0);
+	CHECK_RUN("suspend wakes");
 	dump_to("wakes", "wakes.image", "");
 	CHECK_INT(await_run(&program), 75);
 	await_end(program.pid);
-	CHECK_INT(run("resume wakes"), 0);
+	CHECK_RUN("resume wakes");
 	check_comes_back(&program, "wakes", "wakes.image", used, false);
 	kill(program.pid, SIGKILL);
 	await_end(program.pid);

@@ -93,22 +93,10 @@ TEST(unchanged_memory_is_sent_once)
 // Tests the whole migration, if there is a CRIU.
 TEST(a_program_migrates_and_continues)
 {
-	char from[PATH_MAX + 8];
-
 	prepare(true);
 	struct program program = start_changing("goes", "1");
-	snprintf(from, sizeof from, "unix:%s", path_of("socket"));
 	unlink(path_of("socket"));
-	fflush(stdout);
-	pid_t far = fork();
-	if (far == 0) {
-		dup2(open(path_of("far.log"), O_CREAT | O_WRONLY | O_TRUNC, 0600), 1);
-		dup2(1, 2);
-		execl(VIRGATE, VIRGATE, "restore", "--from", from, "--detach", (char *)NULL);
-		_exit(127);
-	}
-	for (int i = 0; i < 1000 && access(path_of("socket"), F_OK) < 0; i++)
-		usleep(10000);
+	pid_t far = start_receiver(NULL);
 	if (migrate("goes", ""))
 		FAIL("%s; there: %s", said, text_of("far.log"));
 	CHECK_CONTAINS(said, " while they ran; they stood still for ");
@@ -125,7 +113,7 @@ TEST(a_program_migrates_and_continues)
 // must be removed with the process.
 TEST(filled_memory_is_removed_with_a_failed_restore)
 {
-	char from[PATH_MAX + 8], pid[16], *image;
+	char pid[16], *image;
 
 	prepare(false);
 	if (geteuid() != 0)
@@ -136,19 +124,8 @@ TEST(filled_memory_is_removed_with_a_failed_restore)
 	snprintf(pid, sizeof pid, "%d", (int)program.pid);
 	write_text("again", pid);
 	write_text("far/again", pid);
-	snprintf(from, sizeof from, "unix:%s", path_of("socket"));
 	unlink(path_of("socket"));
-	fflush(stdout);
-	pid_t far = fork();
-	if (far == 0) {
-		setenv("STANDIN", path_of("far"), 1);
-		dup2(open(path_of("far.log"), O_CREAT | O_WRONLY | O_TRUNC, 0600), 1);
-		dup2(1, 2);
-		execl(VIRGATE, VIRGATE, "restore", "--from", from, "--detach", (char *)NULL);
-		_exit(127);
-	}
-	for (int i = 0; i < 1000 && access(path_of("socket"), F_OK) < 0; i++)
-		usleep(10000);
+	pid_t far = start_receiver(path_of("far"));
 	CHECK_INT(migrate("nowhere", ""), 1);
 	CHECK_CONTAINS(said, "they run nowhere, and their image is ");
 	image = strstr(said, "their image is ") + strlen("their image is ");
@@ -216,12 +193,12 @@ TEST(programs_without_precopy_are_refused_or_warned)
 	check_looks_on(&program);
 	end(&program);
 	program = start_changing("deepest", NULL);
-	CHECK_INT(run("suspend deepest --deep"), 0);
+	CHECK_RUN("suspend deepest --deep");
 	far = start_far_side(&program, 0, CLOSES_IN_ROUNDS);
 	CHECK_INT(migrate("deepest", ""), 1);
 	CHECK_CONTAINS(said, "refused (suspended)");
 	waitpid(far, &status, 0);
-	CHECK_INT(run("resume deepest"), 0);
+	CHECK_RUN("resume deepest");
 	check_looks_on(&program);
 	check_no_scratch();
 	end(&program);

@@ -94,7 +94,7 @@ static void check_erased_before(const char *text)
 
 TEST(a_terminal_shows_the_progress)
 {
-	int terminal, status;
+	int terminal;
 
 	setenv("VIRGATE_CRIU", STANDIN_PROGRAM, 1);
 	struct subject subject = start_subject(path_of("rounds"));
@@ -111,8 +111,7 @@ TEST(a_terminal_shows_the_progress)
 		FAIL("%u redraws in two seconds", redraws);
 	unlink(path_of("slow"));
 	collect_until(terminal, "dumped process ");
-	CHECK_INT(waitpid(dump, &status, 0), dump);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(dump);
 	check_erased_before("dumped process ");
 	close(terminal);
 	end_subject(subject);
@@ -143,7 +142,7 @@ TEST(no_progress_without_a_terminal)
 	setenv("VIRGATE_CRIU", STANDIN_PROGRAM, 1);
 	struct subject subject = start_subject(path_of("rounds2"));
 	check_goes_on(path_of("rounds2"));
-	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("image2")), 0);
+	CHECK_RUN("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("image2"));
 	CHECK(!strchr(said, '\r') && !strchr(said, '\033'));
 	CHECK_CONTAINS(said, "dumped process");
 	end_subject(subject);
@@ -193,7 +192,7 @@ TEST(a_verification_shows_its_progress)
 	setenv("VIRGATE_CRIU", STANDIN_PROGRAM, 1);
 	struct subject subject = start_subject(path_of("rounds4"));
 	check_goes_on(path_of("rounds4"));
-	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("image4")), 0);
+	CHECK_RUN("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("image4"));
 	pid_t verification = start_verification(path_of("image4"), &terminal);
 	collect_until(terminal, "\rverify  [");
 	CHECK_CONTAINS(shown, "    0 % ");

@@ -20,8 +20,7 @@ static void recover_without_room(const struct program *program, const char *vgpu
 	}
 	kill(other.run, SIGKILL);
 	waitpid(other.run, NULL, 0);
-	if (run("recover --pid %d", (int)program->pid))
-		FAIL("recover with room: %s", said);
+	CHECK_RUN("recover --pid %d", (int)program->pid);
 }
 
 TEST(a_recovery_without_room_can_be_repeated)

@@ -75,15 +75,10 @@ TEST(a_kernel_thread_is_refused)
 // Checks that a dump is refused for another user or with other rights, which options of setpriv set. Ends the process.
 static void refused_as(const char *who, pid_t idle, const char *words)
 {
-	char command[PATH_MAX + 256];
-
-	snprintf(command, sizeof command,
-		 "HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent setpriv %s %s dump --pid %d --dir /tmp/x --cpu-only "
-		 "2>&1",
-		 who, VIRGATE, (int)idle);
-	FILE *output = popen(command, "re");
-	said[fread(said, 1, sizeof said - 1, output)] = '\0';
-	pclose(output);
+	run_command(
+		"HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent setpriv %s %s dump --pid %d --dir /tmp/x --cpu-only "
+		"2>&1",
+		who, VIRGATE, (int)idle);
 	end_idle(idle);
 	if (strstr(said, "not found") || strstr(said, "setpriv:"))
 		SKIP("no setpriv here: %s", said);
@@ -121,15 +116,9 @@ TEST(a_process_without_cuda_is_refused)
 
 TEST(a_process_cannot_dump_itself)
 {
-	char command[256];
-
 	standin();
 	// The command does not exec virgate, so the shell stays the parent of virgate.
-	snprintf(command, sizeof command, "%s dump --pid $$ --dir %s --cpu-only 2>&1; true", VIRGATE, path_of("never"));
-	FILE *output = popen(command, "re");
-	CHECK(output != NULL);
-	said[fread(said, 1, sizeof said - 1, output)] = '\0';
-	pclose(output);
+	run_command("%s dump --pid $$ --dir %s --cpu-only 2>&1; true", VIRGATE, path_of("never"));
 	CHECK_CONTAINS(said, "refused (own-process): ");
 }
 
@@ -153,7 +142,7 @@ TEST(a_zombie_child_is_allowed)
 	struct subject subject = start_subject_with(path_of("zombie"), "zombie");
 
 	check_goes_on(path_of("zombie"));
-	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("with-zombie")), 0);
+	CHECK_RUN("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("with-zombie"));
 	check_goes_on(path_of("zombie"));
 	end_subject(subject);
 }
@@ -169,7 +158,7 @@ TEST(a_stopped_process_is_refused_and_not_waited_for)
 	refused(subject.pid, "stopped", "kill -CONT");
 	kill(subject.pid, SIGCONT);
 	check_goes_on(path_of("halt"));
-	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("halted")), 0);
+	CHECK_RUN("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("halted"));
 	end_subject(subject);
 }
 
@@ -234,9 +223,7 @@ TEST(two_dumps_of_one_process_are_kept_apart)
 		usleep(10000);
 	refused(subject.pid, "in-use", "by somebody else");
 	unlink(path_of("slow"));
-	int status;
-	CHECK_INT(waitpid(first, &status, 0), first);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(first);
 	check_goes_on(path_of("two"));
 	end_subject(subject);
 }
@@ -278,7 +265,7 @@ TEST(an_image_of_a_whole_gpu_is_not_restored_on_a_divided_one)
 	standin();
 	struct subject subject = start_subject(path_of("whole"));
 	check_goes_on(path_of("whole"));
-	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("whole-image")), 0);
+	CHECK_RUN("dump --pid %d --dir %s", (int)subject.pid, path_of("whole-image"));
 	end_subject(subject);
 	setenv("VIRGATE_SIM", "mig=1", 1);
 	CHECK_INT(run("restore --dir %s --detach", path_of("whole-image")), 125);
@@ -303,7 +290,7 @@ TEST(a_map_needs_gpus_of_the_same_model)
 	setenv("VIRGATE_SIM_DIR", path_of("two-models"), 1);
 	struct subject subject = start_subject(path_of("mapped"));
 	check_goes_on(path_of("mapped"));
-	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("mapped-image")), 0);
+	CHECK_RUN("dump --pid %d --dir %s", (int)subject.pid, path_of("mapped-image"));
 	end_subject(subject);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		CHECK_INT(run("restore --dir %s --detach --gpu-map %s", path_of("mapped-image"), cases[i].map), 125);
@@ -324,7 +311,7 @@ TEST(a_client_of_mps_is_refused_and_left_as_it_was)
 	refused(client.pid, "mps", "a client of MPS is not taken off the GPU");
 	CHECK_CONTAINS(said, "CUDA_ERROR_NOT_SUPPORTED");
 	CHECK_CONTAINS(said, "start it without CUDA_MPS_PIPE_DIRECTORY, or end MPS");
-	CHECK_INT(run("recover --pid %d", (int)client.pid), 0);
+	CHECK_RUN("recover --pid %d", (int)client.pid);
 	CHECK_CONTAINS(said, "was running already");
 	check_goes_on(path_of("client"));
 	end_subject(client);
@@ -353,7 +340,7 @@ TEST(memory_opened_by_others_is_allowed)
 	setenv("SUBJECT_IPC", path_of("exporter.ipc"), 1);
 	struct subject importer = start_subject_with(path_of("importer"), "ipc-import");
 	check_goes_on(path_of("importer"));
-	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)exporter.pid, path_of("exported")), 0);
+	CHECK_RUN("dump --pid %d --dir %s --leave-running", (int)exporter.pid, path_of("exported"));
 	check_goes_on(path_of("exporter"));
 	check_goes_on(path_of("importer"));
 	end_subject(importer);

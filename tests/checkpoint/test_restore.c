@@ -20,30 +20,20 @@ static struct subject dumped(const char *rounds, const char *image, const char *
 	struct subject subject = start_subject_with(path_of(rounds), kinds);
 
 	check_goes_on(path_of(rounds));
-	if (run("dump --pid %d --dir %s", (int)subject.pid, path_of(image)))
-		FAIL("dump: %s", said);
+	CHECK_RUN("dump --pid %d --dir %s", (int)subject.pid, path_of(image));
 	wait_gone(subject.pid);
 	return subject;
 }
 
 static int coordinate(pid_t pid, const char *image, const char *phase, const char *what)
 {
-	char command[PATH_MAX + 256];
-
-	snprintf(command, sizeof command, "exec %s restore %d %s %s %s 2>&1", COORDINATOR, (int)pid, path_of(image),
-		 phase, what);
-	FILE *output = popen(command, "re");
-	CHECK(output != NULL);
-	said[fread(said, 1, sizeof said - 1, output)] = '\0';
-	int status = pclose(output);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+	return run_command("exec %s restore %d %s %s %s 2>&1", COORDINATOR, (int)pid, path_of(image), phase, what);
 }
 
 // Checks that the image is unharmed: the subject continues from it.
 static void check_image(struct subject subject, const char *rounds, const char *image)
 {
-	if (run("restore --detach --dir %s", path_of(image)))
-		FAIL("restore: %s", said);
+	CHECK_RUN("restore --detach --dir %s", path_of(image));
 	check_goes_on(path_of(rounds));
 	kill(-subject.pid, SIGKILL);
 	wait_gone(subject.pid);
@@ -78,7 +68,7 @@ TEST(a_killed_restore_leaves_no_process_or_recovers)
 			FAIL("%s: %s", steps[i], said);
 		CHECK_INT(is_gone(subject.pid), i < 2);
 		if (i >= 2) {
-			CHECK_INT(run("recover --pid %d", (int)subject.pid), 0);
+			CHECK_RUN("recover --pid %d", (int)subject.pid);
 			CHECK_CONTAINS(said, "and 1 more run again");
 			check_goes_on(path_of("kill"));
 			check_goes_on(path_of("kill.child"));
@@ -167,7 +157,7 @@ TEST(a_failing_criu_leaves_no_process)
 	wrap_criu("kill -9 $PPID");
 	CHECK_INT(run("restore --detach --dir %s", path_of("unmade")), 128 + SIGKILL);
 	CHECK_INT(kill(subject.pid, 0), 0);
-	CHECK_INT(run("recover --pid %d", (int)subject.pid), 0);
+	CHECK_RUN("recover --pid %d", (int)subject.pid);
 	CHECK_CONTAINS(said, "runs again");
 	check_goes_on(path_of("criu-fails"));
 	kill(-subject.pid, SIGKILL);
@@ -220,7 +210,7 @@ TEST(a_process_that_sees_a_part_of_the_gpus_is_not_moved)
 	struct subject subject = start_subject(path_of("masked"));
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	check_goes_on(path_of("masked"));
-	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("mask")), 0);
+	CHECK_RUN("dump --pid %d --dir %s", (int)subject.pid, path_of("mask"));
 	wait_gone(subject.pid);
 	CHECK_INT(run("restore --detach --dir %s --gpu-map 0=1 --gpu-map 1=0", path_of("mask")), 125);
 	CHECK_CONTAINS(said, "CUDA_ERROR_INVALID_VALUE");
@@ -266,15 +256,6 @@ static unsigned char byte_at(const char *file, uint64_t at)
 
 	CHECK_INT(pread(fd, &value, 1, (off_t)at), 1);
 	return value;
-}
-
-static void flip(const struct place *place)
-{
-	_cleanup_close_ int fd = open(place->file, O_RDWR | O_CLOEXEC);
-	unsigned char value = byte_at(place->file, place->byte) ^ 1;
-
-	CHECK(fd >= 0);
-	CHECK_INT(pwrite(fd, &value, 1, (off_t)place->byte), 1);
 }
 
 static struct place last_place(const char *image)
@@ -335,9 +316,9 @@ static struct world look_around(const char *rounds)
 		world.round[i] = round_of(name);
 		world.written[i] = info.st_mtim;
 	}
-	CHECK_INT(run("devices --json"), 0);
+	CHECK_RUN("devices --json");
 	world.device = number_behind("\"memory_used\": ");
-	CHECK_INT(run("inspect flip --json"), 0);
+	CHECK_RUN("inspect flip --json");
 	world.charged = number_behind("\"charged\": ");
 	return world;
 }
@@ -364,8 +345,7 @@ static void check_comes_back(const char *rounds, const char *how, const char *im
 {
 	char child[PATH_MAX + 16];
 
-	if (run("restore --detach %s %s", how, image))
-		FAIL("restore: %s", said);
+	CHECK_RUN("restore --detach %s %s", how, image);
 	snprintf(child, sizeof child, "%s.child", rounds);
 	check_goes_on(rounds);
 	check_goes_on(child);
@@ -402,8 +382,7 @@ static pid_t put_away(const char *rounds, const char *image, const char *method)
 {
 	pid_t runs, pid = start_in_vgpu("flip", rounds, "cuda-child", &runs);
 
-	if (run("dump --pid %d --dir %s --compress %s", (int)pid, image, method))
-		FAIL("dump: %s", said);
+	CHECK_RUN("dump --pid %d --dir %s --compress %s", (int)pid, image, method);
 	CHECK_INT(end_of_run(runs), 75);
 	wait_gone(pid);
 	return pid;
@@ -427,13 +406,13 @@ TEST(a_flipped_bit_in_the_last_chunk_lets_no_process_run)
 		snprintf(image, sizeof image, "%s", path_of(name));
 		pid_t pid = put_away(rounds, image, methods[i]);
 		struct place place = last_place(image);
-		flip(&place);
+		flip_bit(place.file, place.byte, 0);
 		// The restore fails in step host-in, before the first call to the driver.
 		check_refused(rounds, "--dir", image, pid, "step host-in", place.words);
-		flip(&place);
+		flip_bit(place.file, place.byte, 0);
 		check_comes_back(rounds, "--dir", image, pid);
 	}
-	CHECK_INT(run("rm flip"), 0);
+	CHECK_RUN("rm flip");
 	run("shutdown");
 }
 
@@ -479,7 +458,7 @@ TEST(a_cut_or_damaged_stream_lets_no_process_run)
 	CHECK_INT(stat(stream, &info), 0);
 	struct place place = {.byte = (uint64_t)info.st_size / 2};
 	snprintf(place.file, sizeof place.file, "%s", stream);
-	flip(&place);
+	flip_bit(place.file, place.byte, 0);
 	check_refused(rounds, "--from - <", stream, pid, "", "is damaged: its checksum is another");
 	CHECK(is_empty(path_of("tmp")));
 	CHECK_INT(truncate(stream, info.st_size / 2), 0);
@@ -489,7 +468,7 @@ TEST(a_cut_or_damaged_stream_lets_no_process_run)
 	check_comes_back(rounds, "--from - <", stream, pid);
 	CHECK(is_empty(path_of("tmp")));
 	unsetenv("TMPDIR");
-	CHECK_INT(run("rm flip"), 0);
+	CHECK_RUN("rm flip");
 	run("shutdown");
 }
 
@@ -507,20 +486,16 @@ TEST(the_named_capabilities_suffice)
 		"1\n"
 		"before=$(od -An -tu4 rounds); sleep 1; after=$(od -An -tu4 rounds); kill -9 $pid\n"
 		"[ $after -gt $before ] && echo it goes on, as user $(id -u)\n";
-	char other[] = "/tmp/virgate-rights.XXXXXX", command[4 * PATH_MAX];
+	char other[] = "/tmp/virgate-rights.XXXXXX", command[64];
 
 	setup();
 	CHECK(mkdtemp(other) != NULL);
 	CHECK_INT(chown(other, 65534, 65534), 0);
 	write_text("rights.sh", script);
-	snprintf(command, sizeof command,
-		 "caps=+checkpoint_restore,+sys_ptrace,+setpcap; setpriv --reuid 65534 --regid 65534 --clear-groups "
-		 "--inh-caps $caps --ambient-caps $caps sh -s %s %s %s <%s 2>&1",
-		 other, VIRGATE, SUBJECT, path_of("rights.sh"));
-	FILE *output = popen(command, "re");
-	CHECK(output != NULL);
-	said[fread(said, 1, sizeof said - 1, output)] = '\0';
-	int status = WEXITSTATUS(pclose(output));
+	int status = run_command(
+		"caps=+checkpoint_restore,+sys_ptrace,+setpcap; setpriv --reuid 65534 --regid 65534 --clear-groups "
+		"--inh-caps $caps --ambient-caps $caps sh -s %s %s %s <%s 2>&1",
+		other, VIRGATE, SUBJECT, path_of("rights.sh"));
 	snprintf(command, sizeof command, "rm -rf %s", other);
 	CHECK_INT(system(command), 0);
 	if (status == 77 || strstr(said, "setpriv: "))

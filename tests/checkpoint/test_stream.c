@@ -33,8 +33,7 @@ static const char *image(void)
 		pause();
 		_exit(0);
 	}
-	if (run("dump --pid %d --dir %s --cpu-only", (int)idle, path))
-		FAIL("%s", said);
+	CHECK_RUN("dump --pid %d --dir %s --cpu-only", (int)idle, path);
 	waitpid(idle, NULL, 0);
 	return path;
 }
@@ -106,7 +105,7 @@ static bool same_directories(const char *one, const char *other)
 
 TEST(an_image_arrives_as_it_was_sent)
 {
-	int ends[2], status;
+	int ends[2];
 	struct stat info;
 
 	CHECK_INT(pipe2(ends, O_CLOEXEC), 0);
@@ -120,8 +119,7 @@ TEST(an_image_arrives_as_it_was_sent)
 	close(ends[1]);
 	CHECK_STATUS(vg_checkpoint_receive(ends[0], path_of("arrived")), VG_OK);
 	close(ends[0]);
-	CHECK_INT(waitpid(sender, &status, 0), sender);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(sender);
 	CHECK(same_directories(image(), path_of("arrived")));
 	CHECK_INT(stat(path_of("arrived"), &info), 0);
 	CHECK_INT(info.st_mode & 0777, 0700);

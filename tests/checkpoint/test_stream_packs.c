@@ -196,7 +196,7 @@ TEST(a_damaged_pack_is_found_when_the_image_arrives)
 	check_received(&small, false, VG_OK, VG_OK);
 	check_received(&small, true, VG_OK, VG_OK);
 	check_received(&large, true, VG_OK, VG_OK);
-	flip_byte(pack_of(path, 0), 3 * BLOCK + 17);
+	flip_bit(pack_of(path, 0), 3 * BLOCK + 17, 0);
 	check_received(&small, false, VG_OK, VG_INTEGRITY);
 	CHECK_CONTAINS(vg_last_error()->text, "is damaged");
 	check_received(&large, true, VG_OK, VG_INTEGRITY);
@@ -224,7 +224,7 @@ TEST(a_block_that_is_transferred_again_is_verified_again)
 	close(fd);
 	free(found);
 	free(wanted);
-	flip_byte(pack_of(paths[1], 0), at + 5);
+	flip_bit(pack_of(paths[1], 0), at + 5, 0);
 	check_received(&sending, true, VG_INTEGRITY, VG_INTEGRITY);
 }
 

@@ -12,7 +12,7 @@ static int count_dumps(const char *vgpu, const char *image)
 	json_t *one;
 	int found = 0;
 
-	CHECK_INT(run("events %s --json", vgpu), 0);
+	CHECK_RUN("events %s --json", vgpu);
 	json_t *list = json_loads(said, 0, NULL);
 	json_array_foreach(json_object_get(list, "events"), i, one)
 		found += strcmp(json_string_value(json_object_get(one, "kind")), "dumped") == 0 &&
@@ -29,7 +29,7 @@ TEST(virgate_run_reports_the_dump_of_its_program)
 	uint64_t charged = charged_now("told");
 
 	CHECK(charged >= 64 * MIB);
-	CHECK_INT(run("dump --pid %d --dir %s", (int)program.pid, path_of("told.image")), 0);
+	CHECK_RUN("dump --pid %d --dir %s", (int)program.pid, path_of("told.image"));
 	CHECK_INT(await_run(&program), 75);
 	check_charged("told", 0);
 	// Virgate has written nothing to the log on standard error, since the program may have that file open.
@@ -57,7 +57,7 @@ TEST(a_running_program_keeps_its_slot)
 	for (int i = 0; i < 3; i++) {
 		char name[32];
 		snprintf(name, sizeof name, "kept%d.image", i);
-		CHECK_INT(run("dump --vgpu kept --dir %s --leave-running", path_of(name)), 0);
+		CHECK_RUN("dump --vgpu kept --dir %s --leave-running", path_of(name));
 		check_looks_on(&program);
 		check_quota(&program);
 		struct vg_ledger_tenant now = place_of("kept", program.pid);
@@ -169,7 +169,7 @@ TEST(shared_memory_is_refused)
 	CHECK_INT(vg_ledger_guest_leave(giver, &place.owner, joined), 0);
 	vg_ledger_leave(giver);
 	vg_ledger_close(giver);
-	CHECK_INT(run("dump --vgpu guest --dir %s --leave-running", path_of("guest.image")), 0);
+	CHECK_RUN("dump --vgpu guest --dir %s --leave-running", path_of("guest.image"));
 	end(&program);
 	CHECK(access(path_of("x"), F_OK) < 0);
 }
@@ -178,7 +178,7 @@ TEST(shared_memory_is_refused)
 TEST(a_program_that_is_suspended_meanwhile_stays_so)
 {
 	prepare(false);
-	CHECK_INT(run("create away --memory 256M --evictable"), 0);
+	CHECK_RUN("create away --memory 256M --evictable");
 	struct program program = start("away", "away", "64", "32", "512");
 	setenv("COORDINATED", VIRGATE " suspend away --drain 1 >/dev/null 2>&1", 1);
 	CHECK_INT(coordinate("dump", program.pid, path_of("x"), "lock", "run"), 0);
@@ -196,7 +196,7 @@ TEST(a_vgpu_without_room_is_refused_with_figures)
 	prepare(false);
 	create_vgpu("full", "256M");
 	struct program program = start("full", "full", "128", "8", "512");
-	CHECK_INT(run("dump --vgpu full --dir %s", path_of("full.image")), 0);
+	CHECK_RUN("dump --vgpu full --dir %s", path_of("full.image"));
 	CHECK_INT(await_run(&program), 75);
 	check_charged("full", 0);
 	struct program other = start("full", "other", "128", "8", "512");
@@ -209,7 +209,7 @@ TEST(a_vgpu_without_room_is_refused_with_figures)
 	CHECK_INT(charged_now("full"), charged);
 	check_quota(&other);
 	// With the limit that the message suggests, CRIU is started. Its failure refunds everything.
-	CHECK_INT(run("set full --memory 288M"), 0);
+	CHECK_RUN("set full --memory 288M");
 	write_text("fail", "restore\n");
 	CHECK_INT(run("restore --detach --dir %s", path_of("full.image")), 125);
 	CHECK(criu_was_asked_to_restore());
@@ -227,7 +227,7 @@ TEST(a_ledger_that_is_truncated_meanwhile_ends_no_restore)
 	prepare(false);
 	create_vgpu("short", "256M");
 	struct program program = start("short", "short", "128", "8", "512");
-	CHECK_INT(run("dump --vgpu short --dir %s", path_of("short.image")), 0);
+	CHECK_RUN("dump --vgpu short --dir %s", path_of("short.image"));
 	CHECK_INT(await_run(&program), 75);
 	check_charged("short", 0);
 	snprintf(script, sizeof script,
@@ -240,18 +240,18 @@ TEST(a_ledger_that_is_truncated_meanwhile_ends_no_restore)
 	if (run("restore --detach --dir %s", path_of("short.image")) != 125)
 		FAIL("%s", said);
 	CHECK_CONTAINS(said, "told to fail");
-	CHECK_INT(run("rm --force short"), 0);
+	CHECK_RUN("rm --force short");
 }
 
 TEST(a_missing_vgpu_is_reported)
 {
 	prepare(false);
-	CHECK_INT(run("create gone --memory 256M --share 20 --limit --class latency"), 0);
+	CHECK_RUN("create gone --memory 256M --share 20 --limit --class latency");
 	struct program program = start("gone", "gone", "64", "32", "512");
-	CHECK_INT(run("dump --vgpu gone --dir %s", path_of("gone.image")), 0);
+	CHECK_RUN("dump --vgpu gone --dir %s", path_of("gone.image"));
 	CHECK_INT(await_run(&program), 75);
 	check_charged("gone", 0);
-	CHECK_INT(run("rm gone"), 0);
+	CHECK_RUN("rm gone");
 	CHECK_INT(run("restore --detach --dir %s", path_of("gone.image")), 125);
 	char *line = strstr(said, "virgate create --sim gone --memory 256M --share 20 --limit --class latency "
 				  "--device GPU-");
@@ -281,7 +281,7 @@ TEST(a_tenant_is_restored_with_its_quota)
 	for (int i = 0; i < 2; i++) {
 		char name[32];
 		snprintf(name, sizeof name, "life%d.image", i);
-		CHECK_INT(run("dump --vgpu life --dir %s", path_of(name)), 0);
+		CHECK_RUN("dump --vgpu life --dir %s", path_of(name));
 		if (i == 0)
 			CHECK_INT(await_run(&program), 75);
 		await_end(program.pid);
@@ -289,10 +289,7 @@ TEST(a_tenant_is_restored_with_its_quota)
 		// Another process uses the old slot of the program.
 		struct program other = start("life", "other-life", "16", "8", "512");
 		uint64_t others = charged_now("life");
-		unsigned round = report_of(&program).round;
-		if (run("restore --detach --dir %s", path_of(name)))
-			FAIL("restore: %s", said);
-		await_round(&program, round + 2);
+		restore_and_wait(&program, "", path_of(name));
 		struct vg_ledger_tenant now = place_of("life", program.pid);
 		CHECK_INT(now.used, before.used);
 		CHECK(memcmp(now.by_kind, before.by_kind, sizeof now.by_kind) == 0);
@@ -319,15 +316,14 @@ TEST(all_tenants_of_a_vgpu_are_restored)
 		       right = start("all", "right", "128", "16", "512");
 	uint64_t charged = charged_now("all");
 
-	CHECK_INT(run("dump --vgpu all --dir %s --json", path_of("all.image")), 0);
+	CHECK_RUN("dump --vgpu all --dir %s --json", path_of("all.image"));
 	CHECK_CONTAINS(said, "\"processes\": 2");
 	CHECK_INT(await_run(&left), 75);
 	CHECK_INT(await_run(&right), 75);
 	check_charged("all", 0);
 	unsigned rounds[2] = {report_of(&left).round, report_of(&right).round};
 	// If one of the pids is taken, the restore fails for all processes.
-	if (run("restore --detach --dir %s", path_of("all.image")))
-		FAIL("restore: %s", said);
+	CHECK_RUN("restore --detach --dir %s", path_of("all.image"));
 	await_round(&left, rounds[0] + 2);
 	await_round(&right, rounds[1] + 2);
 	check_charged("all", charged);
@@ -361,7 +357,7 @@ TEST(a_restore_that_is_killed_costs_no_quota)
 	create_vgpu("torn", "512M");
 	struct program program = start("torn", "torn", "64", "16", "512");
 	uint64_t charged = charged_now("torn");
-	CHECK_INT(run("dump --vgpu torn --dir %s", path_of("torn.image")), 0);
+	CHECK_RUN("dump --vgpu torn --dir %s", path_of("torn.image"));
 	CHECK_INT(await_run(&program), 75);
 	check_charged("torn", 0);
 	for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
@@ -371,10 +367,7 @@ TEST(a_restore_that_is_killed_costs_no_quota)
 		await_end(program.pid);
 		check_charged("torn", 0);
 	}
-	unsigned round = report_of(&program).round;
-	if (run("restore --detach --dir %s", path_of("torn.image")))
-		FAIL("restore: %s", said);
-	await_round(&program, round + 2);
+	restore_and_wait(&program, "", path_of("torn.image"));
 	check_charged("torn", charged);
 	end(&program);
 }
@@ -390,7 +383,7 @@ TEST(a_process_without_a_slot_stays_off_the_gpu)
 	create_vgpu("place", "512M");
 	struct program program = start("place", "place", "64", "16", "512");
 	uint64_t charged = charged_now("place");
-	CHECK_INT(run("dump --vgpu place --dir %s", path_of("place.image")), 0);
+	CHECK_RUN("dump --vgpu place --dir %s", path_of("place.image"));
 	CHECK_INT(await_run(&program), 75);
 	snprintf(script, sizeof script, "#!/bin/sh\n%s \"$@\"\nr=$?\n[ \"$1\" != restore ] || kill -9 $PPID\nexit $r\n",
 		 real);
@@ -405,10 +398,7 @@ TEST(a_process_without_a_slot_stays_off_the_gpu)
 	CHECK_CONTAINS(said, "refused (no-slot)");
 	kill(program.pid, SIGKILL);
 	await_end(program.pid);
-	unsigned round = report_of(&program).round;
-	if (run("restore --detach --dir %s", path_of("place.image")))
-		FAIL("restore: %s", said);
-	await_round(&program, round + 2);
+	restore_and_wait(&program, "", path_of("place.image"));
 	check_charged("place", charged);
 	end(&program);
 }
@@ -419,7 +409,7 @@ TEST(a_restore_that_fails_costs_no_quota)
 	prepare(true);
 	create_vgpu("late", "512M");
 	struct program program = start("late", "late", "64", "16", "512");
-	CHECK_INT(run("dump --vgpu late --dir %s", path_of("late.image")), 0);
+	CHECK_RUN("dump --vgpu late --dir %s", path_of("late.image"));
 	CHECK_INT(await_run(&program), 75);
 	setenv("VIRGATE_SIM_FAULT", "cuCheckpointProcessRestore:1=CUDA_ERROR_UNKNOWN", 1);
 	CHECK_INT(run("restore --detach --dir %s", path_of("late.image")), 125);

@@ -21,8 +21,7 @@ static struct program write_down_once(const char *name)
 	char image[64];
 
 	snprintf(image, sizeof image, "%s.image", name);
-	if (run("dump --pid %d --dir %s", (int)program.pid, path_of(image)))
-		FAIL("dump: %s", said);
+	CHECK_RUN("dump --pid %d --dir %s", (int)program.pid, path_of(image));
 	CHECK_INT(await_run(&program), 75);
 	await_no_vgpu(name);
 	return program;
@@ -103,7 +102,7 @@ TEST(a_vgpu_of_one_run_must_fit)
 
 	prepare(false);
 	write_down_once("large");
-	CHECK_INT(run("devices --json"), 0);
+	CHECK_RUN("devices --json");
 	const char *memory = strstr(said, "\"memory\": "), *reserved = strstr(said, "\"reserved\": ");
 	CHECK(memory && reserved);
 	snprintf(left, sizeof left, "%lldM", ((atoll(memory + 10) - atoll(reserved + 12)) >> 20) - 128);
@@ -111,7 +110,7 @@ TEST(a_vgpu_of_one_run_must_fit)
 	CHECK_INT(run("restore --detach --dir %s", path_of("large.image")), 125);
 	CHECK_CONTAINS(said, "vGPU large, which went with its run, cannot be made again: GPU 0: asked for 256.0 MiB");
 	CHECK(!criu_was_asked_to_restore());
-	CHECK_INT(run("rm hog"), 0);
+	CHECK_RUN("rm hog");
 }
 
 TEST(another_vgpu_of_that_name_is_refused)
@@ -124,7 +123,7 @@ TEST(another_vgpu_of_that_name_is_refused)
 	CHECK_INT(run("restore --detach --dir %s", path_of("taken.image")), 125);
 	CHECK_CONTAINS(said, "the vGPU taken that exists now is not the one that the processes ran inside");
 	CHECK_CONTAINS(said, "--vgpu");
-	CHECK_INT(run("rm taken"), 0);
+	CHECK_RUN("rm taken");
 	struct program other = start_so((const char *const[]){"--name", "taken", "--memory", "300M", NULL},
 					"other-taken", "64", "8", "512");
 	CHECK_INT(run("restore --detach --dir %s", path_of("taken.image")), 125);
@@ -178,11 +177,8 @@ TEST(a_program_of_an_ephemeral_vgpu_keeps_its_quota)
 	struct program program = write_down_once("once");
 
 	for (int i = 0; i < 2; i++) {
-		unsigned round = report_of(&program).round;
-		if (run("restore --detach --dir %s", path_of("once.image")))
-			FAIL("restore: %s", said);
-		await_round(&program, round + 2);
-		CHECK_INT(run("inspect once --json"), 0);
+		restore_and_wait(&program, "", path_of("once.image"));
+		CHECK_RUN("inspect once --json");
 		CHECK_CONTAINS(said, "\"ephemeral\": true");
 		CHECK_CONTAINS(said, "\"memory\": 268435456");
 		CHECK_CONTAINS(said, "\"share\": 30");
@@ -206,15 +202,11 @@ TEST(an_evictable_vgpu_of_one_run_is_made_again)
 	struct program program = start_so(
 		(const char *const[]){"--name", "moves", "--memory", "256M", "--evictable", "--swap", "96M", NULL},
 		"moves", "64", "32", "512");
-	if (run("dump --pid %d --dir %s", (int)program.pid, path_of("moves.image")))
-		FAIL("dump: %s", said);
+	CHECK_RUN("dump --pid %d --dir %s", (int)program.pid, path_of("moves.image"));
 	CHECK_INT(await_run(&program), 75);
 	await_no_vgpu("moves");
-	unsigned round = report_of(&program).round;
-	if (run("restore --detach --dir %s", path_of("moves.image")))
-		FAIL("restore: %s", said);
-	await_round(&program, round + 2);
-	CHECK_INT(run("inspect moves --json"), 0);
+	restore_and_wait(&program, "", path_of("moves.image"));
+	CHECK_RUN("inspect moves --json");
 	CHECK_CONTAINS(said, "\"ephemeral\": true");
 	CHECK_CONTAINS(said, "\"evictable\": true");
 	CHECK_CONTAINS(said, "\"swap\": 100663296");
@@ -297,10 +289,7 @@ TEST(a_program_goes_into_another_vgpu)
 	prepare(true);
 	struct program program = write_down_once("from");
 	create_vgpu("into-another-one", "400M");
-	unsigned round = report_of(&program).round;
-	if (run("restore --detach --vgpu into-another-one --dir %s", path_of("from.image")))
-		FAIL("restore: %s", said);
-	await_round(&program, round + 2);
+	restore_and_wait(&program, "--vgpu into-another-one", path_of("from.image"));
 	CHECK(!vgpu_exists("from"));
 	CHECK(ps_shows("into-another-one", program.pid));
 	uint64_t used = place_of("into-another-one", program.pid).used;
@@ -308,22 +297,19 @@ TEST(a_program_goes_into_another_vgpu)
 	CHECK(used >= 64 * MIB);
 	check_quota(&program);
 	// Dump the restored program again. The image records that it is a tenant of the new vGPU.
-	CHECK_INT(run("dump --vgpu into-another-one --dir %s", path_of("into.image")), 0);
+	CHECK_RUN("dump --vgpu into-another-one --dir %s", path_of("into.image"));
 	await_end(program.pid);
 	check_charged("into-another-one", 0);
-	round = report_of(&program).round;
-	if (run("restore --detach --dir %s", path_of("into.image")))
-		FAIL("restore: %s", said);
-	await_round(&program, round + 2);
+	restore_and_wait(&program, "", path_of("into.image"));
 	check_charged("into-another-one", used);
 	end(&program);
 	check_charged("into-another-one", 0);
 	// If the program does not fit into the vGPU, no process is made.
 	empty_log(&program);
-	CHECK_INT(run("set into-another-one --memory 32M"), 0);
+	CHECK_RUN("set into-another-one --memory 32M");
 	CHECK_INT(run("restore --detach --vgpu into-another-one --dir %s", path_of("from.image")), 125);
 	CHECK_CONTAINS(said, "vGPU into-another-one has ");
-	CHECK_INT(run("rm into-another-one"), 0);
+	CHECK_RUN("rm into-another-one");
 }
 
 // Starts a shell with two children in different vGPUs.
@@ -367,14 +353,13 @@ TEST(an_image_of_several_vgpus)
 	create_vgpu("two-b", "300M");
 	pid_t shell = start_two(programs);
 	uint64_t charged = charged_now("two-a");
-	if (run("dump --pid %d --dir %s", (int)shell, path_of("two.image")))
-		FAIL("dump: %s", said);
+	CHECK_RUN("dump --pid %d --dir %s", (int)shell, path_of("two.image"));
 	waitpid(shell, NULL, 0);
 	for (int i = 0; i < 2; i++)
 		await_end(programs[i].pid);
 	check_charged("two-a", 0);
 	check_charged("two-b", 0);
-	CHECK_INT(run("rm two-a two-b"), 0);
+	CHECK_RUN("rm two-a two-b");
 	create_vgpu("two-c", "256M");
 	CHECK_INT(run("restore --detach --vgpu two-c --dir %s", path_of("two.image")), 125);
 	CHECK_CONTAINS(said, "the image has 2 vGPUs");
@@ -382,8 +367,7 @@ TEST(an_image_of_several_vgpus)
 	CHECK_CONTAINS(said, "vGPU two-b, which does not exist now");
 	create_vgpu("two-b", "256M");
 	unsigned rounds[2] = {report_of(&programs[0]).round, report_of(&programs[1]).round};
-	if (run("restore --detach --vgpu two-a=two-c --dir %s", path_of("two.image")))
-		FAIL("restore: %s", said);
+	CHECK_RUN("restore --detach --vgpu two-a=two-c --dir %s", path_of("two.image"));
 	for (int i = 0; i < 2; i++)
 		await_round(&programs[i], rounds[i] + 2);
 	check_charged("two-c", charged);
@@ -397,9 +381,8 @@ TEST(an_image_of_several_vgpus)
 	await_end(shell);
 	check_charged("two-c", 0);
 	// Both programs are restored into one vGPU.
-	CHECK_INT(run("set two-c --memory 400M"), 0);
-	if (run("restore --detach --vgpu two-a=two-c --vgpu two-b=two-c --dir %s", path_of("two.image")))
-		FAIL("restore: %s", said);
+	CHECK_RUN("set two-c --memory 400M");
+	CHECK_RUN("restore --detach --vgpu two-a=two-c --vgpu two-b=two-c --dir %s", path_of("two.image"));
 	check_charged("two-c", 2 * charged);
 	for (int i = 0; i < 2; i++) {
 		kill(programs[i].pid, SIGKILL);

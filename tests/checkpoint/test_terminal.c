@@ -68,7 +68,7 @@ TEST(a_shell_job_is_restored_on_another_terminal)
 	pid_t guard = on_terminal(shell, path_of("rounds")), pid = job_of_shell();
 
 	check_goes_on(path_of("rounds"));
-	CHECK_INT(run("dump --pid %d --dir %s --shell-job", (int)pid, path_of("image")), 0);
+	CHECK_RUN("dump --pid %d --dir %s --shell-job", (int)pid, path_of("image"));
 	waitpid(guard, NULL, 0);
 	CHECK(run("restore --dir %s --detach", path_of("image")) != 0);
 	// The failed restore may have created a process with this pid, which the test must reap.
@@ -80,8 +80,5 @@ TEST(a_shell_job_is_restored_on_another_terminal)
 	check_goes_on(path_of("rounds"));
 	// The restore forwards SIGTERM to the process, and returns its exit status.
 	CHECK_INT(kill(restorer, SIGTERM), 0);
-	int status;
-	CHECK_INT(waitpid(restorer, &status, 0), restorer);
-	CHECK(WIFEXITED(status));
-	CHECK_INT(WEXITSTATUS(status), 0);
+	CHECK_CHILD(restorer);
 }

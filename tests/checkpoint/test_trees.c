@@ -24,11 +24,9 @@ TEST(a_process_with_threads_and_children_is_restored_five_times)
 		check_goes_on(path_of("many"));
 		check_goes_on(path_of("many.child"));
 	}
-	int status;
 	CHECK_INT(kill(subject.pid, SIGTERM), 0);
 	// CRIU was the parent of the process. CRIU has exited, so the test is the parent now, as the subreaper.
-	CHECK_INT(waitpid(subject.pid, &status, 0), subject.pid);
-	CHECK_INT(status, 0);
+	CHECK_CHILD(subject.pid);
 	kill(-subject.pid, SIGKILL);
 	wait_gone(subject.pid);
 	char log[4096];
@@ -44,12 +42,11 @@ TEST(a_tree_of_three_is_restored)
 
 	check_goes_on(path_of("three"));
 	check_goes_on(path_of("three.child"));
-	CHECK_INT(run("dump --pid %d --dir %s --json", (int)subject.pid, path_of("tree")), 0);
+	CHECK_RUN("dump --pid %d --dir %s --json", (int)subject.pid, path_of("tree"));
 	CHECK_CONTAINS(said, "\"processes\": 3");
 	CHECK_CONTAINS(said, "\"cuda_processes\": 2");
 	wait_gone(subject.pid);
-	if (run("restore --detach --dir %s", path_of("tree")))
-		FAIL("restore: %s", said);
+	CHECK_RUN("restore --detach --dir %s", path_of("tree"));
 	check_goes_on(path_of("three"));
 	check_goes_on(path_of("three.child"));
 	end_subject(subject);
@@ -175,8 +172,7 @@ static void check_pair(const char *image)
 	// If another command dumps both roots, the restore does not count as failed.
 	restore = start_restore(image);
 	check_both_go_on();
-	if (run("dump --vgpu pair --dir %s", path_of("pair.again")))
-		FAIL("dump: %s", said);
+	CHECK_RUN("dump --vgpu pair --dir %s", path_of("pair.again"));
 	CHECK_INT(end_of(restore), 75);
 	snprintf(wanted, sizeof wanted, "process %d and 1 more were dumped to ", (int)roots[0]);
 	CHECK_CONTAINS(said, wanted);
@@ -224,8 +220,7 @@ static void make_image_of_two(const char *image, pid_t roots[2])
 	}
 	// The process has called exec by then.
 	usleep(200000);
-	if (run("dump --cpu-only --pid %d --dir %s", (int)roots[0], image))
-		FAIL("dump: %s", said);
+	CHECK_RUN("dump --cpu-only --pid %d --dir %s", (int)roots[0], image);
 	kill(roots[1], SIGKILL);
 	for (int i = 0; i < 2; i++)
 		CHECK_INT(waitpid(roots[i], NULL, 0), roots[i]);
@@ -306,8 +301,7 @@ TEST(restore_waits_for_all_of_a_vgpu)
 	pid_t left = start_in_vgpu("pair", path_of("left"), "", &runs[0]),
 	      right = start_in_vgpu("pair", path_of("right"), "", &runs[1]);
 	snprintf(image, sizeof image, "%s", path_of("pair"));
-	if (run("dump --vgpu pair --dir %s", image))
-		FAIL("dump: %s", said);
+	CHECK_RUN("dump --vgpu pair --dir %s", image);
 	CHECK_INT(end_of_run(runs[0]), 75);
 	CHECK_INT(end_of_run(runs[1]), 75);
 	CHECK(kill(left, 0) < 0 && kill(right, 0) < 0);
