@@ -78,13 +78,10 @@ static inline void fixture_start(void)
 	setenv("VIRGATE_LIBDIR", STANDIN_DIR, 1);
 }
 
-// Starts a stand-in for the daemon that answers each request with the next answer, and repeats the last one. It appends
-// the requests to the file `requests`.
-static inline void serve_answers(const char *const *answers)
+// Ends an earlier stand-in for the daemon. Returns a socket that listens in place of the daemon's.
+static inline int listen_as_daemon(void)
 {
 	struct sockaddr_un address;
-	static struct vg_wire_message message;
-	char path[128];
 
 	if (fixture.server > 0) {
 		kill(fixture.server, SIGKILL);
@@ -95,6 +92,17 @@ static inline void serve_answers(const char *const *answers)
 	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	CHECK_INT(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
 	CHECK_INT(listen(listener, 64), 0);
+	return listener;
+}
+
+// Starts a stand-in for the daemon that answers each request with the next answer, and repeats the last one. It appends
+// the requests to the file `requests`.
+static inline void serve_answers(const char *const *answers)
+{
+	static struct vg_wire_message message;
+	char path[128];
+
+	int listener = listen_as_daemon();
 	fixture.server = fork();
 	if (fixture.server == 0) {
 		snprintf(path, sizeof path, "%s/requests", fixture.directory);

@@ -87,3 +87,23 @@ static inline void node_read_uuids(char ret_uuids[2][48])
 				 json_object_get(json_array_get(json_object_get(json, "devices"), i), "uuid")));
 	json_decref(json);
 }
+
+// Returns the listing of the vGPU `name`, or NULL.
+static inline json_t *find_listed(const json_t *listing, const char *name)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(listing, "vgpus"), i, one)
+		if (strcmp(json_string_value(json_object_get(one, "name")), name) == 0)
+			return one;
+	return NULL;
+}
+
+// Returns how many turns a vGPU has had, from a listing; -1: it takes no part in turns.
+static inline long long read_turns(const json_t *listing, const char *name)
+{
+	const json_t *turns = json_object_get(find_listed(listing, name), "turns");
+
+	return json_is_object(turns) ? (long long)json_integer_value(json_object_get(turns, "turns")) : -1;
+}

@@ -4,7 +4,7 @@
 
 TEST(key_create_keeps_an_existing_file)
 {
-	CHECK_INT(run("key create %s", path_of("new")), 0);
+	CHECK_RUN("key create %s", path_of("new"));
 	CHECK_CONTAINS(said, "created, readable by you only");
 	CHECK_INT(run("key create %s", path_of("new")), 1);
 	CHECK_CONTAINS(said, "is there already: a new key would make all that was sealed with the old one worthless");
@@ -21,22 +21,22 @@ TEST(audit_verify_reports_faults)
 	size_t length;
 
 	write_records(log, 3);
-	CHECK_INT(run("audit verify %s --key %s", log, key), 0);
+	CHECK_RUN("audit verify %s --key %s", log, key);
 	CHECK_CONTAINS(said, "whole, 3 records from 20");
 	char *head = strstr(said, "\nhead: 3:");
 	CHECK(head != NULL);
 	snprintf(expect, sizeof expect, "%.66s", head + 7);
-	CHECK_INT(run("audit verify %s --key %s --expect %s", log, key, expect), 0);
+	CHECK_RUN("audit verify %s --key %s --expect %s", log, key, expect);
 	setenv("VIRGATE_KEY", key, 1);
-	CHECK_INT(run("audit verify %s", log), 0);
+	CHECK_RUN("audit verify %s", log);
 	setenv("VIRGATE_KEY", "/none", 1);
 	CHECK_INT(run("audit verify %s", log), 1);
 	CHECK_CONTAINS(said, "there is no key file /none");
-	CHECK_INT(run("audit verify %s --key %s", log, key), 0);
+	CHECK_RUN("audit verify %s --key %s", log, key);
 	unsetenv("VIRGATE_KEY");
 	char *text = read_file(log, &length);
 	write_records(log, 1);
-	CHECK_INT(run("audit verify %s --key %s --expect %s --json", log, key, expect), 0);
+	CHECK_RUN("audit verify %s --key %s --expect %s --json", log, key, expect);
 	CHECK_CONTAINS(said, "\"whole\": true");
 	CHECK_CONTAINS(said, "\"records\": 4");
 	text[length - 80] ^= 1;

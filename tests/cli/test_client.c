@@ -370,13 +370,8 @@ TEST(entrance_builds_environment)
 
 TEST(silent_daemon_times_out)
 {
-	struct sockaddr_un address;
-
 	fixture_start();
-	CHECK_INT(vg_wire_address(fixture.socket, &address), 0);
-	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	CHECK_INT(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
-	CHECK_INT(listen(listener, 4), 0);
+	int listener = listen_as_daemon();
 	const struct vg_node_options options = {.size = sizeof options, .timeout = 1};
 	CHECK_INT(vg_node_open(&options, &node), VG_OK);
 	CHECK_INT(vg_node_ping(node), VG_NO_DAEMON);

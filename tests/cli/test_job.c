@@ -1,18 +1,6 @@
 // Checks jobs: programs with a vGPU on each of several GPUs.
 #include "live_node.h"
 
-// Returns the listing of the vGPU `name`, or NULL.
-static json_t *find_listed(const json_t *listing, const char *name)
-{
-	json_t *one;
-	size_t i;
-
-	json_array_foreach(json_object_get(listing, "vgpus"), i, one)
-		if (strcmp(json_string_value(json_object_get(one, "name")), name) == 0)
-			return one;
-	return NULL;
-}
-
 TEST(each_gpu_has_its_own_quota)
 {
 	node_start();
@@ -201,14 +189,6 @@ TEST(memory_of_a_job_stays_on_its_gpus)
 	}
 	check_refusal((const char *const[]){"suspend", "a.0", NULL}, 1, "vGPU a.0 is not evictable");
 	check_refusal((const char *const[]){"suspend", "--deep", "a.1", NULL}, 1, "is one of a job with several GPUs");
-}
-
-// Reads from a listing how many turns a vGPU has had; -1: it takes no part in turns.
-static long long read_turns(const json_t *listing, const char *name)
-{
-	const json_t *turns = json_object_get(find_listed(listing, name), "turns");
-
-	return json_is_object(turns) ? (long long)json_integer_value(json_object_get(turns, "turns")) : -1;
 }
 
 TEST(jobs_have_their_turns_on_all_gpus_together)

@@ -27,17 +27,6 @@ static int count_starts(void)
 	return count;
 }
 
-static json_t *find_listed(const json_t *listing, const char *name)
-{
-	json_t *one;
-	size_t i;
-
-	json_array_foreach(json_object_get(listing, "vgpus"), i, one)
-		if (strcmp(json_string_value(json_object_get(one, "name")), name) == 0)
-			return one;
-	return NULL;
-}
-
 // Waits until the vGPU is listed with this many bytes charged.
 static void await_charge(const char *name, long long bytes)
 {
@@ -107,14 +96,6 @@ TEST(two_jobs_and_a_program_share_a_server)
 	CHECK_INT(count_starts(), 1);
 	check_refusal((const char *const[]){"run", "--device", "1", "--memory", "512M", "true", NULL}, 125,
 		      "a GPU has one mode at a time");
-}
-
-// Reads the turns of a vGPU from a listing; -1: it has none.
-static long long read_turns(const json_t *listing, const char *name)
-{
-	const json_t *turns = json_object_get(find_listed(listing, name), "turns");
-
-	return json_is_object(turns) ? (long long)json_integer_value(json_object_get(turns, "turns")) : -1;
 }
 
 TEST(jobs_have_their_turns_on_all_gpus_together)

@@ -200,15 +200,12 @@ TEST(concurrent_first_uses_start_one_daemon)
 {
 	enum { MANY = 12 };
 	pid_t children[MANY];
-	int status;
 
 	node_start();
 	for (int i = 0; i < MANY; i++)
 		children[i] = start_program(WORDS("ps"));
-	for (int i = 0; i < MANY; i++) {
-		CHECK_INT(waitpid(children[i], &status, 0), children[i]);
-		CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	}
+	for (int i = 0; i < MANY; i++)
+		CHECK_CHILD(children[i]);
 	pid_t first = daemon_pid();
 	CHECK_INT(VIRGATE_RUN("ps"), 0);
 	CHECK_INT(daemon_pid(), first);

@@ -58,16 +58,9 @@ TEST(tables_are_appended_without_terminal)
 // Accepts and closes connections, like a daemon that crashes. Adds a line to the file `requests` each time.
 static void serve_hangup(void)
 {
-	struct sockaddr_un address;
 	char path[128];
 
-	kill(fixture.server, SIGKILL);
-	waitpid(fixture.server, NULL, 0);
-	unlink(fixture.socket);
-	CHECK_INT(vg_wire_address(fixture.socket, &address), 0);
-	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	CHECK_INT(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
-	CHECK_INT(listen(listener, 64), 0);
+	int listener = listen_as_daemon();
 	fixture.server = fork();
 	if (fixture.server == 0) {
 		snprintf(path, sizeof path, "%s/requests", fixture.directory);
