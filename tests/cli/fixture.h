@@ -172,13 +172,15 @@ static inline int wait_for_program(pid_t child)
 	return result.code;
 }
 
-// Runs `virgate` with at most eight words. Fails unless it exits with `code` and standard error contains `says`.
+// Runs `virgate` with at most 30 words. Fails unless it exits with `code` and standard error contains `says`.
 static inline void check_refusal(const char *const *words, int code, const char *says)
 {
-	const char *all[10] = {VIRGATE};
+	const char *all[32] = {VIRGATE};
 
-	for (int i = 0; i < 8 && words[i]; i++)
+	for (int i = 0; words[i]; i++) {
+		CHECK(i < 30);
 		all[i + 1] = words[i];
+	}
 	if (wait_for_program(start_program(all)) != code || !strstr(result.err, says))
 		FAIL("virgate %s %s %s: exit code %d, not %d, and \"%s\" is not in: %s", all[1], all[2] ? all[2] : "",
 		     all[2] && all[3] ? all[3] : "", result.code, code, says, result.err);
@@ -186,3 +188,10 @@ static inline void check_refusal(const char *const *words, int code, const char 
 
 #define WORDS(...) ((const char *const[]){VIRGATE, __VA_ARGS__, NULL})
 #define VIRGATE_RUN(...) wait_for_program(start_program(WORDS(__VA_ARGS__)))
+#define CHECK_REFUSAL(code, says, ...) check_refusal((const char *const[]){__VA_ARGS__, NULL}, code, says)
+// Runs `virgate` with these words. Fails unless it exits with 0.
+#define CHECK_VIRGATE(...)                                                                            \
+	do {                                                                                          \
+		if (VIRGATE_RUN(__VA_ARGS__) != 0)                                                    \
+			FAIL("%s:%d: exit code %d: %s", __FILE__, __LINE__, result.code, result.err); \
+	} while (0)

@@ -119,10 +119,8 @@ TEST(completion_starts_no_daemon)
 TEST(each_shell_has_a_script)
 {
 	fixture_start();
-	CHECK_INT(VIRGATE_RUN("completion"), 2);
-	CHECK_CONTAINS(result.err, "for which shell? give bash, zsh or fish");
-	CHECK_INT(VIRGATE_RUN("completion", "tcsh"), 2);
-	CHECK_CONTAINS(result.err, "there is no completion for \"tcsh\"");
+	CHECK_REFUSAL(2, "for which shell? give bash, zsh or fish", "completion");
+	CHECK_REFUSAL(2, "there is no completion for \"tcsh\"", "completion", "tcsh");
 }
 
 // ---- the shells -----------------------------------------------------------------------------------------

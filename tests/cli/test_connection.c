@@ -8,10 +8,8 @@ TEST(dead_socket_is_reported_without_start)
 {
 	fixture_start();
 	setenv("VIRGATE_START_DAEMON", "no", 1);
-	CHECK_INT(VIRGATE_RUN("ps"), 1);
-	CHECK_CONTAINS(result.err, "no daemon listens on");
-	CHECK_INT(VIRGATE_RUN("shutdown"), 1);
-	CHECK_CONTAINS(result.err, "nothing to end");
+	CHECK_REFUSAL(1, "no daemon listens on", "ps");
+	CHECK_REFUSAL(1, "nothing to end", "shutdown");
 	unsetenv("VIRGATE_START_DAEMON");
 }
 
@@ -66,11 +64,9 @@ TEST(missing_gpu_suggests_simulation)
 	fixture_start();
 	if (access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0)
 		SKIP("there is a GPU");
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "true"), 125);
-	CHECK_CONTAINS(result.err, "no NVIDIA GPU");
+	CHECK_REFUSAL(125, "no NVIDIA GPU", "run", "--memory", "1G", "true");
 	CHECK_CONTAINS(result.err, "--sim");
-	CHECK_INT(VIRGATE_RUN("share", "produce", "--socket", "place"), 1);
-	CHECK_CONTAINS(result.err, "or use the simulated GPU with --sim");
+	CHECK_REFUSAL(1, "or use the simulated GPU with --sim", "share", "produce", "--socket", "place");
 }
 
 TEST(foreign_directory_is_refused)
@@ -79,8 +75,7 @@ TEST(foreign_directory_is_refused)
 	setenv("VIRGATE_NVML", "/nowhere", 1);
 	setenv("VIRGATE_DAEMON", "/bin/false", 1);
 	chmod(fixture.runtime, 0777);
-	CHECK_INT(VIRGATE_RUN("ps"), 1);
-	CHECK_CONTAINS(result.err, "is not a directory that only you may write");
+	CHECK_REFUSAL(1, "is not a directory that only you may write", "ps");
 	unsetenv("VIRGATE_DAEMON");
 	unsetenv("VIRGATE_NVML");
 }
@@ -122,8 +117,7 @@ TEST(daemon_of_another_user_is_refused)
 	CHECK_INT(seteuid(60001), 0); // the kernel records the user at listen()
 	serve_answer("{\"ok\":true,\"vgpus\":[]}");
 	CHECK_INT(seteuid(0), 0);
-	CHECK_INT(VIRGATE_RUN("ps"), 1);
-	CHECK_CONTAINS(result.err, "is of another user: only root's daemon and your own are used");
+	CHECK_REFUSAL(1, "is of another user: only root's daemon and your own are used", "ps");
 }
 
 // While the system's daemon restarts, a verb waits for it, and starts no daemon of the user.
@@ -137,12 +131,11 @@ TEST(verbs_wait_for_restarting_system_daemon)
 	CHECK_INT(rename(fixture.runtime, path), 0);
 	snprintf(fixture.socket, sizeof fixture.socket, "%s/virgated.sock", path);
 	serve_answer("{\"ok\":true,\"vgpus\":[]}");
-	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_VIRGATE("ps");
 	kill(fixture.server, SIGKILL);
 	waitpid(fixture.server, NULL, 0);
 	fixture.server = 0;
-	CHECK_INT(VIRGATE_RUN("ps"), 1);
-	CHECK_CONTAINS(result.err, "the system's daemon has ended");
+	CHECK_REFUSAL(1, "the system's daemon has ended", "ps");
 	pid_t child = start_program(WORDS("ps"));
 	usleep(300000);
 	unlink(fixture.socket);
@@ -159,9 +152,7 @@ TEST(invalid_socket_path_is_reported)
 	memcpy(path, "/tmp/", 5);
 	path[sizeof path - 1] = '\0';
 	setenv("VIRGATE_RUNTIME_DIR", path, 1);
-	CHECK_INT(VIRGATE_RUN("ps"), 1);
-	CHECK_CONTAINS(result.err, "is longer than");
+	CHECK_REFUSAL(1, "is longer than", "ps");
 	setenv("VIRGATE_RUNTIME_DIR", "run", 1);
-	CHECK_INT(VIRGATE_RUN("ps"), 1);
-	CHECK_CONTAINS(result.err, "\"run\" must begin with '/'");
+	CHECK_REFUSAL(1, "\"run\" must begin with '/'", "ps");
 }

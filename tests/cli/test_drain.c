@@ -40,32 +40,28 @@ static struct program start_program_in(const char *const *words)
 TEST(drained_gpu_takes_nothing_new)
 {
 	node_start();
-	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "512M", "--device", "0"), 0);
-	CHECK_INT(VIRGATE_RUN("drain", "0"), 0);
+	CHECK_VIRGATE("create", "a", "--memory", "512M", "--device", "0");
+	CHECK_VIRGATE("drain", "0");
 	CHECK_STR(result.out, "GPU 0: drained, 0 vGPUs are in use\n");
-	CHECK_INT(VIRGATE_RUN("drain", "0"), 0); // again
-	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "512M", "--device", "0"), 1);
-	CHECK_CONTAINS(result.err, "GPU 0 is drained (by ");
+	CHECK_VIRGATE("drain", "0"); // again
+	CHECK_REFUSAL(1, "GPU 0 is drained (by ", "create", "b", "--memory", "512M", "--device", "0");
 	CHECK_CONTAINS(result.err, "no new vGPUs and programs start on it; choose another GPU, or wait until `virgate "
 				   "drain --undo --sim=devices=2,memory=4G 0`");
-	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "a", "true"), 125);
-	CHECK_CONTAINS(result.err, "GPU 0 is drained");
+	CHECK_REFUSAL(125, "GPU 0 is drained", "run", "--vgpu", "a", "true");
 	// the daemon chooses GPU 1, because GPU 0 is drained
-	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "3G"), 0);
-	CHECK_INT(VIRGATE_RUN("create", "c", "--memory", "3G"), 1);
-	CHECK_CONTAINS(result.err, "GPU 1: asked for 3.0 GiB"); // GPU 1 is full, but not drained
-	CHECK_INT(VIRGATE_RUN("devices"), 0);
+	CHECK_VIRGATE("create", "b", "--memory", "3G");
+	CHECK_REFUSAL(1, "GPU 1: asked for 3.0 GiB", "create", "c", "--memory", "3G"); // GPU 1 is full, but not drained
+	CHECK_VIRGATE("devices");
 	CHECK_CONTAINS(result.out, "\nGPU 0 is drained: no new vGPUs and programs start on it\n");
-	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_VIRGATE("ps");
 	CHECK_CONTAINS(result.out, "\nGPU 0 is drained: no new");
 	CHECK(!strstr(result.out, "GPU 1 is drained"));
-	CHECK_INT(VIRGATE_RUN("drain", "1"), 0);
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "512M", "true"), 125);
-	CHECK_CONTAINS(result.err, "is drained");
-	CHECK_INT(VIRGATE_RUN("drain", "0", "--undo"), 0);
+	CHECK_VIRGATE("drain", "1");
+	CHECK_REFUSAL(125, "is drained", "run", "--memory", "512M", "true");
+	CHECK_VIRGATE("drain", "0", "--undo");
 	CHECK_STR(result.out, "GPU 0: not drained\n");
-	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "a", "true"), 0);
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "512M", "true"), 0);
+	CHECK_VIRGATE("run", "--vgpu", "a", "true");
+	CHECK_VIRGATE("run", "--memory", "512M", "true");
 }
 
 TEST(drain_survives_the_daemon)
@@ -74,13 +70,12 @@ TEST(drain_survives_the_daemon)
 
 	node_start();
 	node_read_uuids(uuids);
-	CHECK_INT(VIRGATE_RUN("drain", uuids[1]), 0);
-	CHECK_INT(VIRGATE_RUN("shutdown"), 0);
-	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "512M", "--device", "1"), 1);
-	CHECK_CONTAINS(result.err, "GPU 1 is drained");
-	CHECK_INT(VIRGATE_RUN("drain", uuids[1], "--undo"), 0);
-	CHECK_INT(VIRGATE_RUN("shutdown"), 0);
-	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "512M", "--device", "1"), 0);
+	CHECK_VIRGATE("drain", uuids[1]);
+	CHECK_VIRGATE("shutdown");
+	CHECK_REFUSAL(1, "GPU 1 is drained", "create", "b", "--memory", "512M", "--device", "1");
+	CHECK_VIRGATE("drain", uuids[1], "--undo");
+	CHECK_VIRGATE("shutdown");
+	CHECK_VIRGATE("create", "b", "--memory", "512M", "--device", "1");
 }
 
 TEST(drain_waits_for_programs)
@@ -137,11 +132,9 @@ static const char *read_state(const char *vgpu)
 TEST(drain_suspends_what_is_evictable)
 {
 	node_start();
-	CHECK_INT(VIRGATE_RUN("create", "moves", "--memory", "128M", "--device", "0", "--evictable", "--swap", "128M"),
-		  0);
-	CHECK_INT(VIRGATE_RUN("create", "stays", "--memory", "128M", "--device", "0"), 0);
-	CHECK_INT(VIRGATE_RUN("create", "other", "--memory", "128M", "--device", "1", "--evictable", "--swap", "128M"),
-		  0);
+	CHECK_VIRGATE("create", "moves", "--memory", "128M", "--device", "0", "--evictable", "--swap", "128M");
+	CHECK_VIRGATE("create", "stays", "--memory", "128M", "--device", "0");
+	CHECK_VIRGATE("create", "other", "--memory", "128M", "--device", "1", "--evictable", "--swap", "128M");
 	const pid_t programs[] = {start_grow("moves"), start_grow("stays"), start_grow("other")};
 	wait_for_tenants(3);
 	CHECK_INT(VIRGATE_RUN("drain", "0", "--suspend"), 3);
@@ -149,8 +142,8 @@ TEST(drain_suspends_what_is_evictable)
 	CHECK_CONTAINS(result.err, "stays is not evictable, so it stays on the GPU: `virgate suspend --deep");
 	CHECK_STR(read_state("moves"), "suspended");
 	CHECK_STR(read_state("other"), "running"); // this vGPU is on another GPU
-	CHECK_INT(VIRGATE_RUN("drain", "0", "--end"), 0);
-	CHECK_INT(VIRGATE_RUN("drain", "1", "--end"), 0);
+	CHECK_VIRGATE("drain", "0", "--end");
+	CHECK_VIRGATE("drain", "1", "--end");
 	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
 		CHECK(waitpid(programs[i], NULL, 0) == programs[i]);
 }
@@ -158,26 +151,23 @@ TEST(drain_suspends_what_is_evictable)
 TEST(drain_ends_programs)
 {
 	node_start();
-	CHECK_INT(VIRGATE_RUN("create", "kept", "--memory", "512M", "--device", "0"), 0);
+	CHECK_VIRGATE("create", "kept", "--memory", "512M", "--device", "0");
 	pid_t program = start_grow("kept");
 
 	wait_for_tenants(1);
-	CHECK_INT(VIRGATE_RUN("drain", "0", "--end"), 0);
+	CHECK_VIRGATE("drain", "0", "--end");
 	CHECK_CONTAINS(result.out, "GPU 0: no program runs on it\n");
 	CHECK(waitpid(program, NULL, 0) == program);
-	CHECK_INT(VIRGATE_RUN("inspect", "kept"), 0);
+	CHECK_VIRGATE("inspect", "kept");
 }
 
 TEST(mistakes_are_refused)
 {
 	node_start();
-	CHECK_INT(VIRGATE_RUN("drain", "2"), 1);
-	CHECK_CONTAINS(result.err, "there is no GPU 2: this node has 2");
+	CHECK_REFUSAL(1, "there is no GPU 2: this node has 2", "drain", "2");
 	CHECK_INT(VIRGATE_RUN("drain"), 2);
-	CHECK_INT(VIRGATE_RUN("drain", "0", "--wait", "--end"), 2);
-	CHECK_CONTAINS(result.err, "--wait and --end: give one of them");
-	CHECK_INT(VIRGATE_RUN("drain", "0", "--wait=soon"), 2);
-	CHECK_CONTAINS(result.err, "--wait: \"soon\" is not a time");
+	CHECK_REFUSAL(2, "--wait and --end: give one of them", "drain", "0", "--wait", "--end");
+	CHECK_REFUSAL(2, "--wait: \"soon\" is not a time", "drain", "0", "--wait=soon");
 	json_t *json = read_listing(WORDS("devices", "--json"));
 	CHECK(json_is_false(json_object_get(json_array_get(json_object_get(json, "devices"), 0), "drained")));
 	json_decref(json);

@@ -5,25 +5,25 @@
 TEST(help_and_version)
 {
 	fixture_start();
-	CHECK_INT(VIRGATE_RUN("--version"), 0);
+	CHECK_VIRGATE("--version");
 	CHECK_STR(result.out, "virgate " VG_VERSION_TEXT "\n");
 	CHECK_STR(VG_VERSION_TEXT, PROJECT_VERSION);
-	CHECK_INT(VIRGATE_RUN("version"), 0);
-	CHECK_INT(VIRGATE_RUN("help"), 0);
+	CHECK_VIRGATE("version");
+	CHECK_VIRGATE("help");
 	CHECK_CONTAINS(result.out, "inspect");
-	CHECK_INT(VIRGATE_RUN("help", "run"), 0);
+	CHECK_VIRGATE("help", "run");
 	CHECK_CONTAINS(result.out, "--memory SIZE");
-	CHECK_INT(VIRGATE_RUN("run", "--help"), 0);
+	CHECK_VIRGATE("run", "--help");
 	CHECK_CONTAINS(result.out, "--memory SIZE");
 	// an option too long for its column has the line to itself
 	CHECK_CONTAINS(result.out, "\n      --idle-suspend SECONDS\n                          evictable: ");
-	CHECK_INT(VIRGATE_RUN("help", "share"), 0);
+	CHECK_VIRGATE("help", "share");
 	CHECK_CONTAINS(result.out, "\n  selftest    Run a producer and a consumer and print their output\n");
-	CHECK_INT(VIRGATE_RUN("share", "-h"), 0);
+	CHECK_VIRGATE("share", "-h");
 	CHECK_CONTAINS(result.out, "\n  selftest    Run a producer and a consumer and print their output\n");
-	CHECK_INT(VIRGATE_RUN("help", "share", "produce"), 0);
+	CHECK_VIRGATE("help", "share", "produce");
 	CHECK_CONTAINS(result.out, "usage: virgate share produce ");
-	CHECK_INT(VIRGATE_RUN("share", "produce", "--help"), 0);
+	CHECK_VIRGATE("share", "produce", "--help");
 	CHECK_CONTAINS(result.out, "--timeout SECONDS");
 	CHECK_INT(wait_for_program(start_program((const char *const[]){VIRGATE, NULL})), 2);
 	CHECK_CONTAINS(result.err, "usage: virgate VERB");
@@ -47,7 +47,7 @@ TEST(help_fits_on_a_screen)
 	int lines;
 
 	fixture_start();
-	CHECK_INT(VIRGATE_RUN("help"), 0);
+	CHECK_VIRGATE("help");
 	CHECK(measure_lines(result.out, &lines) <= 80);
 	CHECK(lines <= 40);
 	CHECK_CONTAINS(result.out, "\nVirtual GPUs (vGPUs):\n  run         Run a program inside a vGPU\n");
@@ -61,7 +61,7 @@ TEST(help_fits_on_a_screen)
 	static const char *const wordy[] = {"run",  "ps",   "dump",    "restore", "migrate", "doctor",
 					    "logs", "kill", "suspend", "resume",  "create"};
 	for (size_t i = 0; i < sizeof wordy / sizeof *wordy; i++) {
-		CHECK_INT(VIRGATE_RUN("help", wordy[i]), 0);
+		CHECK_VIRGATE("help", wordy[i]);
 		if (measure_lines(strstr(result.out, "\n\n"), &lines) > 80)
 			FAIL("a line is too wide in %s", result.out);
 	}

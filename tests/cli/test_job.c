@@ -4,7 +4,7 @@
 TEST(each_gpu_has_its_own_quota)
 {
 	node_start();
-	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--name", "train", JOB_USER), 0);
+	CHECK_VIRGATE("run", "--gpus", "2", "--memory", "1G", "--name", "train", JOB_USER);
 	CHECK_CONTAINS(result.out, "devices: 2\n");
 	// A context takes 16 MiB of 1 GiB, so 15 blocks fit. At the end, all memory but the context is free again.
 	CHECK_CONTAINS(result.out, "device 0: total 1024 MiB, got 15 blocks, free 1008 MiB\n");
@@ -51,15 +51,13 @@ TEST(launchers_choose_gpus_of_the_job)
 	node_start();
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
 		snprintf(script, sizeof script, "CUDA_VISIBLE_DEVICES=%s exec %s", all[i].visible, JOB_USER);
-		CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--name", "train", "sh", "-c", script),
-			  0);
+		CHECK_VIRGATE("run", "--gpus", "2", "--memory", "1G", "--name", "train", "sh", "-c", script);
 		CHECK_CONTAINS(result.out, all[i].devices);
 		CHECK_CONTAINS(result.err, all[i].first);
 	}
 	// As in the driver, a list that names one GPU twice hides all GPUs.
 	snprintf(script, sizeof script, "CUDA_VISIBLE_DEVICES=1,1 exec %s", JOB_USER);
-	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "sh", "-c", script), 1);
-	CHECK_CONTAINS(result.err, "cuInit)(0): 100");
+	CHECK_REFUSAL(1, "cuInit)(0): 100", "run", "--gpus", "2", "--memory", "1G", "sh", "-c", script);
 }
 
 // Without a device cgroup, the numbers that Slurm sets for a task of srun count the GPUs of the node.
@@ -87,8 +85,7 @@ TEST(tasks_of_slurm_choose_gpus_of_the_job)
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
 		snprintf(script, sizeof script, "CUDA_VISIBLE_DEVICES=%s SLURM_STEP_GPUS=%s SLURM_JOB_GPUS=%s exec %s",
 			 all[i].visible, all[i].step, all[i].job, JOB_USER);
-		CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--name", "train", "sh", "-c", script),
-			  0);
+		CHECK_VIRGATE("run", "--gpus", "2", "--memory", "1G", "--name", "train", "sh", "-c", script);
 		CHECK_CONTAINS(result.out, all[i].devices);
 		CHECK_CONTAINS(result.err, all[i].first);
 	}
@@ -101,48 +98,45 @@ TEST(job_takes_named_or_visible_gpus_only)
 	node_start();
 	node_read_uuids(uuids);
 	snprintf(both, sizeof both, "%s,%s\n", uuids[0], uuids[1]);
-	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--device", "1,0", "sh", "-c",
-			      "echo $CUDA_VISIBLE_DEVICES"),
-		  0);
+	CHECK_VIRGATE("run", "--gpus", "2", "--memory", "1G", "--device", "1,0", "sh", "-c",
+		      "echo $CUDA_VISIBLE_DEVICES");
 	CHECK_STR(result.out, both);
-	check_refusal((const char *const[]){"run", "--gpus", "3", "--memory", "1G", "true", NULL}, 125,
-		      "it has a vGPU on 2 GPUs, and may use no other");
-	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--device", "1", "true", NULL}, 125,
-		      "it has a vGPU on 1 GPU, and may use no other");
+	CHECK_REFUSAL(125, "it has a vGPU on 2 GPUs, and may use no other", "run", "--gpus", "3", "--memory", "1G",
+		      "true");
+	CHECK_REFUSAL(125, "it has a vGPU on 1 GPU, and may use no other", "run", "--gpus", "2", "--memory", "1G",
+		      "--device", "1", "true");
 	setenv("CUDA_VISIBLE_DEVICES", "1", 1);
-	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "true", NULL}, 125,
-		      "it has a vGPU on 1 GPU, and may use no other");
+	CHECK_REFUSAL(125, "it has a vGPU on 1 GPU, and may use no other", "run", "--gpus", "2", "--memory", "1G",
+		      "true");
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	// The refused jobs left no vGPUs that occupy memory.
-	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "4G", "true"), 0);
+	CHECK_VIRGATE("run", "--gpus", "2", "--memory", "4G", "true");
 }
 
 TEST(job_without_room_is_refused)
 {
 	node_start();
-	CHECK_INT(VIRGATE_RUN("create", "other", "--memory", "3G", "--device", "1"), 0);
-	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "2G", "true", NULL}, 125, "GPU 1: asked");
-	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "true"), 0);
+	CHECK_VIRGATE("create", "other", "--memory", "3G", "--device", "1");
+	CHECK_REFUSAL(125, "GPU 1: asked", "run", "--gpus", "2", "--memory", "2G", "true");
+	CHECK_VIRGATE("run", "--gpus", "2", "--memory", "1G", "true");
 }
 
 TEST(terms_that_jobs_cannot_have_are_refused)
 {
 	node_start();
-	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--evictable", "true", NULL}, 125,
-		      "--evictable and --gpus do not go together");
-	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--wait", "true", NULL}, 125,
-		      "--wait and --gpus do not go together");
-	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--class=latency", "true", NULL},
-		      125, "--class latency and --gpus do not go together");
-	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "true", NULL}, 125,
-		      "simulated GPUs have no MPS");
-	check_refusal((const char *const[]){"run", "--gpus", "0", "--memory", "1G", "true", NULL}, 125,
-		      "--gpus: \"0\" is not a number of GPUs");
-	check_refusal((const char *const[]){"run", "--gpus", "two", "--memory", "1G", "true", NULL}, 125,
-		      "--gpus: \"two\" is not a number of GPUs");
-	check_refusal((const char *const[]){"run", "--gpus", "17", "--memory", "1G", "true", NULL}, 125, "use 1 to 16");
-	CHECK_INT(VIRGATE_RUN("create", "other", "--memory", "1G"), 0);
-	check_refusal((const char *const[]){"run", "--vgpu", "other", "--gpus", "2", "true", NULL}, 125, "--gpus");
+	CHECK_REFUSAL(125, "--evictable and --gpus do not go together", "run", "--gpus", "2", "--memory", "1G",
+		      "--evictable", "true");
+	CHECK_REFUSAL(125, "--wait and --gpus do not go together", "run", "--gpus", "2", "--memory", "1G", "--wait",
+		      "true");
+	CHECK_REFUSAL(125, "--class latency and --gpus do not go together", "run", "--gpus", "2", "--memory", "1G",
+		      "--class=latency", "true");
+	CHECK_REFUSAL(125, "simulated GPUs have no MPS", "run", "--gpus", "2", "--memory", "1G", "--mode", "mps",
+		      "true");
+	CHECK_REFUSAL(125, "--gpus: \"0\" is not a number of GPUs", "run", "--gpus", "0", "--memory", "1G", "true");
+	CHECK_REFUSAL(125, "--gpus: \"two\" is not a number of GPUs", "run", "--gpus", "two", "--memory", "1G", "true");
+	CHECK_REFUSAL(125, "use 1 to 16", "run", "--gpus", "17", "--memory", "1G", "true");
+	CHECK_VIRGATE("create", "other", "--memory", "1G");
+	CHECK_REFUSAL(125, "--gpus", "run", "--vgpu", "other", "--gpus", "2", "true");
 }
 
 // A process that has not used CUDA yet when `virgate run` ends keeps all vGPUs of the job.
@@ -155,7 +149,7 @@ TEST(job_outlives_its_launcher)
 		 "(while [ ! -e %s/go ]; do [ -d %s ] || exit; sleep 0.05; done; exec %s >%s/late 2>&1) >/dev/null "
 		 "2>&1 &",
 		 fixture.directory, fixture.directory, JOB_USER, fixture.directory);
-	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--name", "a", "sh", "-c", script), 0);
+	CHECK_VIRGATE("run", "--gpus", "2", "--memory", "1G", "--name", "a", "sh", "-c", script);
 	for (int i = 0; i < 20; i++) {
 		json_t *listing = read_listing(WORDS("ps", "--json"));
 		CHECK(find_listed(listing, "a.0"));
@@ -187,8 +181,8 @@ TEST(memory_of_a_job_stays_on_its_gpus)
 			break;
 		usleep(50000);
 	}
-	check_refusal((const char *const[]){"suspend", "a.0", NULL}, 1, "vGPU a.0 is not evictable");
-	check_refusal((const char *const[]){"suspend", "--deep", "a.1", NULL}, 1, "is one of a job with several GPUs");
+	CHECK_REFUSAL(1, "vGPU a.0 is not evictable", "suspend", "a.0");
+	CHECK_REFUSAL(1, "is one of a job with several GPUs", "suspend", "--deep", "a.1");
 }
 
 TEST(jobs_have_their_turns_on_all_gpus_together)
@@ -219,28 +213,21 @@ TEST(jobs_have_their_turns_on_all_gpus_together)
 TEST(shares_of_tied_gpus_are_admitted_together)
 {
 	node_start();
-	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--share", "60", "--name", "a", VIRGATE, "run",
-			      "--gpus", "2", "--memory", "1G", "--share", "40", "true"),
-		  0);
-	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--share", "60", "--name", "a", VIRGATE, "run",
-			      "--gpus", "2", "--memory", "1G", "--share", "50", "true"),
-		  125);
-	CHECK_CONTAINS(result.err, "asked for a share of 50 %, but others have 60 %: jobs tie this GPU to 1 more");
+	CHECK_VIRGATE("run", "--gpus", "2", "--memory", "1G", "--share", "60", "--name", "a", VIRGATE, "run", "--gpus",
+		      "2", "--memory", "1G", "--share", "40", "true");
+	CHECK_REFUSAL(125, "asked for a share of 50 %, but others have 60 %: jobs tie this GPU to 1 more", "run",
+		      "--gpus", "2", "--memory", "1G", "--share", "60", "--name", "a", VIRGATE, "run", "--gpus", "2",
+		      "--memory", "1G", "--share", "50", "true");
 	// Each of these two vGPUs fits on its own GPU. A job that has its turns on both GPUs at once needs room for the
 	// sum of both shares.
-	CHECK_INT(VIRGATE_RUN("create", "one", "--memory", "1G", "--share", "70", "--device", "0"), 0);
-	CHECK_INT(VIRGATE_RUN("create", "two", "--memory", "1G", "--share", "70", "--device", "1"), 0);
-	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "true"), 125);
-	CHECK_CONTAINS(result.err, "others have 140 %");
-	CHECK_INT(VIRGATE_RUN("set", "two", "--share", "30"), 0);
+	CHECK_VIRGATE("create", "one", "--memory", "1G", "--share", "70", "--device", "0");
+	CHECK_VIRGATE("create", "two", "--memory", "1G", "--share", "70", "--device", "1");
+	CHECK_REFUSAL(125, "others have 140 %", "run", "--gpus", "2", "--memory", "1G", "true");
+	CHECK_VIRGATE("set", "two", "--share", "30");
 	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--name", "c", VIRGATE, "set", "two", "--share",
 			      "40"),
 		  1);
-	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--name", "c", VIRGATE, "set", "c.1", "--share",
-			      "40"),
-		  1);
-	CHECK_CONTAINS(result.err, "vGPU c.1 is one of job c");
-	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--name", "c", VIRGATE, "set", "c.1", "--memory",
-			      "2G"),
-		  0);
+	CHECK_REFUSAL(1, "vGPU c.1 is one of job c", "run", "--gpus", "2", "--memory", "1G", "--name", "c", VIRGATE,
+		      "set", "c.1", "--share", "40");
+	CHECK_VIRGATE("run", "--gpus", "2", "--memory", "1G", "--name", "c", VIRGATE, "set", "c.1", "--memory", "2G");
 }

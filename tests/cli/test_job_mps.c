@@ -50,7 +50,7 @@ enum { CONTEXT_MIB = 16, BLOCK_MIB = 64 };
 TEST(each_gpu_has_its_own_quota)
 {
 	start_mps_node();
-	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "--name", "train", JOB_USER), 0);
+	CHECK_VIRGATE("run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "--name", "train", JOB_USER);
 	CHECK_CONTAINS(result.out, "device 0: total 1024 MiB, got 15 blocks, free 1008 MiB\n");
 	CHECK_CONTAINS(result.out, "device 1: total 1024 MiB, got 15 blocks, free 1008 MiB\n");
 	CHECK_CONTAINS(result.err, "vGPU train.0: asked 64.0 MiB");
@@ -63,10 +63,9 @@ TEST(programs_of_a_job_know_one_directory)
 
 	start_mps_node();
 	node_read_uuids(uuids);
-	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "sh", "-c",
-			      "echo $CUDA_MPS_PIPE_DIRECTORY $CUDA_VISIBLE_DEVICES; "
-			      "test -e $CUDA_MPS_PIPE_DIRECTORY/control && echo listens"),
-		  0);
+	CHECK_VIRGATE("run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "sh", "-c",
+		      "echo $CUDA_MPS_PIPE_DIRECTORY $CUDA_VISIBLE_DEVICES; "
+		      "test -e $CUDA_MPS_PIPE_DIRECTORY/control && echo listens");
 	snprintf(wanted, sizeof wanted, "/mps/0+1-%u/pipe %s,%s\nlistens\n", (unsigned int)getuid(), uuids[0],
 		 uuids[1]);
 	CHECK_CONTAINS(result.out, wanted);
@@ -90,12 +89,11 @@ TEST(two_jobs_and_a_program_share_a_server)
 	await_charge("b.0", charge);
 	await_charge("b.1", charge);
 	// A program on one of the GPUs, in a vGPU of its own.
-	CHECK_INT(VIRGATE_RUN("run", "--device", "1", "--memory", "512M", "--mode", "mps", "--name", "c", JOB_USER), 0);
+	CHECK_VIRGATE("run", "--device", "1", "--memory", "512M", "--mode", "mps", "--name", "c", JOB_USER);
 	CHECK_CONTAINS(result.out, "devices: 1\ndevice 0: total 512 MiB, got 7 blocks, free 496 MiB\n");
 	await_charge("a.1", charge);
 	CHECK_INT(count_starts(), 1);
-	check_refusal((const char *const[]){"run", "--device", "1", "--memory", "512M", "true", NULL}, 125,
-		      "a GPU has one mode at a time");
+	CHECK_REFUSAL(125, "a GPU has one mode at a time", "run", "--device", "1", "--memory", "512M", "true");
 }
 
 TEST(jobs_have_their_turns_on_all_gpus_together)
@@ -131,8 +129,8 @@ TEST(gpu_of_the_mode_time_is_refused)
 			break;
 		usleep(50000);
 	}
-	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "true", NULL}, 125,
-		      "has the mode mps, but programs of the mode time run there (vGPU t)");
+	CHECK_REFUSAL(125, "has the mode mps, but programs of the mode time run there (vGPU t)", "run", "--gpus", "2",
+		      "--memory", "1G", "--mode", "mps", "true");
 	// The settings of two GPUs disagree.
 	snprintf(path, sizeof path, "%s/virgate", fixture.directory);
 	mkdir(path, 0700);
@@ -141,8 +139,8 @@ TEST(gpu_of_the_mode_time_is_refused)
 	CHECK(file != NULL);
 	fputs("[device 1]\nsharing = mps\n", file);
 	fclose(file);
-	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "true", NULL}, 125,
-		      "the settings give the mode time to 1 and the mode mps to 1");
+	CHECK_REFUSAL(125, "the settings give the mode time to 1 and the mode mps to 1", "run", "--gpus", "2",
+		      "--memory", "1G", "true");
 	CHECK_INT(count_starts(), 0);
 }
 
@@ -150,7 +148,7 @@ TEST(gpu_of_the_mode_time_is_refused)
 static void await_listed(const char *text)
 {
 	for (int tries = 0; tries < 600; tries++) {
-		CHECK_INT(VIRGATE_RUN("ps"), 0);
+		CHECK_VIRGATE("ps");
 		if (strstr(result.out, text))
 			return;
 		usleep(50000);
@@ -172,8 +170,8 @@ TEST(killed_server_is_reported_and_started_again)
 	CHECK(atoi(text) > 1 && kill(atoi(text), SIGKILL) == 0);
 	await_listed("a.0: its MPS server has ended: start its programs again");
 	await_listed("a.1: its MPS server has ended: start its programs again");
-	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "true", NULL}, 125,
-		      "GPUs 0, 1: its MPS control daemon has ended");
+	CHECK_REFUSAL(125, "GPUs 0, 1: its MPS control daemon has ended", "run", "--gpus", "2", "--memory", "1G",
+		      "--mode", "mps", "true");
 	unlink(path);
 	// `run` is refused until the daemon has started a new MPS control daemon.
 	for (int tries = 0; tries < 100; tries++) {
@@ -188,12 +186,11 @@ TEST(killed_server_is_reported_and_started_again)
 TEST(inspect_tells_what_a_fault_ends)
 {
 	start_mps_node();
-	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "--name", "a", VIRGATE,
-			      "inspect", "a.0"),
-		  0);
+	CHECK_VIRGATE("run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "--name", "a", VIRGATE, "inspect",
+		      "a.0");
 	CHECK_CONTAINS(result.out,
 		       "a fault in one program ends all programs of this mode on all GPUs of its MPS server;");
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "--mode", "mps", "--name", "c", VIRGATE, "inspect", "c"), 0);
+	CHECK_VIRGATE("run", "--memory", "1G", "--mode", "mps", "--name", "c", VIRGATE, "inspect", "c");
 	CHECK_CONTAINS(result.out,
 		       "a fault in one program ends all programs of this mode on all GPUs of its MPS server;");
 }

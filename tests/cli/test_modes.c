@@ -86,7 +86,7 @@ static void stop_program(struct program program)
 TEST(gpu_with_matching_mode_is_chosen)
 {
 	start_on_two_gpus(true);
-	CHECK_INT(VIRGATE_RUN("create", "filler", "--memory", "2G", "--device", "1"), 0);
+	CHECK_VIRGATE("create", "filler", "--memory", "2G", "--device", "1");
 	struct program first = PROGRAM("--name", "first", "--memory", "256M", "--mode", "mps");
 	CHECK_STR(device_and_mode_of("first"), "0 mps"); // GPU 0 has the most free memory
 	struct program second = PROGRAM("--name", "second", "--memory", "256M");
@@ -94,12 +94,10 @@ TEST(gpu_with_matching_mode_is_chosen)
 	struct program third = PROGRAM("--name", "third", "--memory", "256M", "--mode", "mps");
 	CHECK_STR(device_and_mode_of("third"), "0 mps");
 	setenv("CUDA_VISIBLE_DEVICES", uuids[0], 1);
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "256M", "true"), 125);
-	CHECK_CONTAINS(result.err, "a GPU has one mode at a time");
+	CHECK_REFUSAL(125, "a GPU has one mode at a time", "run", "--memory", "256M", "true");
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	// GPU 1 has the default mode, time, but not enough memory.
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "2G", "true"), 125);
-	CHECK_CONTAINS(result.err, "GPU 0: ");
+	CHECK_REFUSAL(125, "GPU 0: ", "run", "--memory", "2G", "true");
 	CHECK_CONTAINS(result.err, "a GPU has one mode at a time");
 	stop_program(first);
 	stop_program(second);
@@ -110,29 +108,29 @@ TEST(settings_choose_mode_of_gpu)
 {
 	start_on_two_gpus(true);
 	write_file("system.conf", "[device 1]\nsharing = mps\n");
-	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "256M", "--device", "1"), 0);
+	CHECK_VIRGATE("create", "a", "--memory", "256M", "--device", "1");
 	CHECK_CONTAINS(result.out, "mode mps: a fault in one program ends all");
 	CHECK_STR(device_and_mode_of("a"), "1 mps");
-	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "256M", "--device", "0"), 0);
+	CHECK_VIRGATE("create", "b", "--memory", "256M", "--device", "0");
 	CHECK(!strstr(result.out, "mps"));
 	CHECK_STR(device_and_mode_of("b"), "0 time");
-	CHECK_INT(VIRGATE_RUN("create", "c", "--memory", "256M", "--device", uuids[1], "--mode", "time"), 0);
+	CHECK_VIRGATE("create", "c", "--memory", "256M", "--device", uuids[1], "--mode", "time");
 	CHECK_STR(device_and_mode_of("c"), "1 time");
 	setenv("VIRGATE_SHARING", "time", 1);
-	CHECK_INT(VIRGATE_RUN("create", "d", "--memory", "256M", "--device", "1"), 0);
+	CHECK_VIRGATE("create", "d", "--memory", "256M", "--device", "1");
 	CHECK_STR(device_and_mode_of("d"), "1 time");
 	unsetenv("VIRGATE_SHARING");
 	// GPU 0 has a mode of its own in the settings. The other GPU has the mode of the section [run].
 	write_file("system.conf", "[run]\nsharing = mps\n[device %s]\nsharing = time\n", uuids[0]);
-	CHECK_INT(VIRGATE_RUN("create", "e", "--memory", "256M", "--device", "0"), 0);
+	CHECK_VIRGATE("create", "e", "--memory", "256M", "--device", "0");
 	CHECK_STR(device_and_mode_of("e"), "0 time");
-	CHECK_INT(VIRGATE_RUN("create", "f", "--memory", "256M", "--device", "1"), 0);
+	CHECK_VIRGATE("create", "f", "--memory", "256M", "--device", "1");
 	CHECK_STR(device_and_mode_of("f"), "1 mps");
 	// If the daemon chooses the GPU, the new vGPU gets the mode of the chosen GPU.
 	struct program program = PROGRAM("--name", "g", "--memory", "1G");
 	CHECK_STR(device_and_mode_of("g"), "0 time");
 	stop_program(program);
-	CHECK_INT(VIRGATE_RUN("create", "filler", "--memory", "3G", "--device", "0"), 0);
+	CHECK_VIRGATE("create", "filler", "--memory", "3G", "--device", "0");
 	program = PROGRAM("--name", "h", "--memory", "1G");
 	CHECK_STR(device_and_mode_of("h"), "1 mps");
 	stop_program(program);
@@ -141,10 +139,10 @@ TEST(settings_choose_mode_of_gpu)
 TEST(doctor_checks_mps_if_configured)
 {
 	start_on_two_gpus(true);
-	CHECK_INT(VIRGATE_RUN("doctor", "quota"), 0);
+	CHECK_VIRGATE("doctor", "quota");
 	CHECK(!strstr(result.out, "mode mps  "));
 	write_file("system.conf", "[device 1]\nsharing = mps\n");
-	CHECK_INT(VIRGATE_RUN("doctor", "quota"), 0);
+	CHECK_VIRGATE("doctor", "quota");
 	CHECK_CONTAINS(result.out, "asked for by ");
 	setenv("VIRGATE_MPS_CONTROL", "/nonexistent/control", 1);
 	CHECK_INT(VIRGATE_RUN("doctor", "quota"), 1);
@@ -157,7 +155,7 @@ static bool is_unchanged(void)
 {
 	static char before[sizeof result.out];
 
-	CHECK_INT(VIRGATE_RUN("ps", "--json"), 0);
+	CHECK_VIRGATE("ps", "--json");
 	bool unchanged = strcmp(before, result.out) == 0;
 	strcpy(before, result.out);
 	return unchanged;
@@ -196,8 +194,8 @@ TEST(settings_for_missing_gpu_are_refused)
 TEST(refused_commands_change_nothing)
 {
 	start_on_two_gpus(false);
-	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "256M", "--share", "60", "--device", "0"), 0);
-	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "256M", "--share", "90", "--device", "1"), 0);
+	CHECK_VIRGATE("create", "a", "--memory", "256M", "--share", "60", "--device", "0");
+	CHECK_VIRGATE("create", "b", "--memory", "256M", "--share", "90", "--device", "1");
 	is_unchanged();
 	REFUSED(2, "\"0\" is not a share: use a whole number from 1 to 100", "create", "c", "--share", "0");
 	REFUSED(2, "\"101\" is not a share", "create", "c", "--share", "101");
@@ -209,7 +207,7 @@ TEST(refused_commands_change_nothing)
 	REFUSED(1, "a share of 41 %", "create", "c", "--share", "41"); // on neither GPU
 	REFUSED(125, "asked for a share of 11 %, but 10 % is left", "run", "--share", "11", "--memory", "256M",
 		"--device", "1", "true");
-	CHECK_INT(VIRGATE_RUN("create", "c", "--memory", "256M", "--share", "40", "--device", "0"), 0);
+	CHECK_VIRGATE("create", "c", "--memory", "256M", "--share", "40", "--device", "0");
 	is_unchanged();
 	REFUSED(1, "asked for a share of 61 %, but 60 % is left", "set", "a", "--share", "61");
 	REFUSED(2, "\"latenz\" is not a class: did you mean latency?", "create", "d", "--share", "1", "--class",
@@ -226,8 +224,8 @@ TEST(refused_commands_change_nothing)
 TEST(unavailable_mode_is_refused)
 {
 	start_on_two_gpus(true);
-	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "256M", "--share", "30", "--device", "0", "--mode", "mps"), 0);
-	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "256M", "--share", "30", "--device", "0"), 0);
+	CHECK_VIRGATE("create", "a", "--memory", "256M", "--share", "30", "--device", "0", "--mode", "mps");
+	CHECK_VIRGATE("create", "b", "--memory", "256M", "--share", "30", "--device", "0");
 	struct program program = PROGRAM("--vgpu", "b");
 	is_unchanged();
 	REFUSED(125, "GPU 0: the vGPU a has the mode mps, but programs of the mode time run there (vGPU b)", "run",
@@ -239,7 +237,7 @@ TEST(unavailable_mode_is_refused)
 	is_unchanged();
 	REFUSED(125, "its MPS control daemon has ended 1 time in a row; the next start is in", "run", "--vgpu", "a",
 		"true");
-	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "b", "true"), 0);
+	CHECK_VIRGATE("run", "--vgpu", "b", "true");
 }
 
 // A second daemon with the same simulated GPUs stands in for the daemon of another user.
@@ -248,7 +246,7 @@ TEST(share_conflicting_with_other_daemon_is_refused)
 	char path[200], first[80];
 
 	start_on_two_gpus(false);
-	CHECK_INT(VIRGATE_RUN("shutdown"), 0);
+	CHECK_VIRGATE("shutdown");
 	snprintf(path, sizeof path, "%s/claims", fixture.directory);
 	setenv("VIRGATE_CLAIMS_DIR", path, 1);
 	struct program program = PROGRAM("--name", "a", "--memory", "256M", "--share", "30", "--device", "0");
@@ -257,15 +255,15 @@ TEST(share_conflicting_with_other_daemon_is_refused)
 	setenv("VIRGATE_RUNTIME_DIR", path, 1);
 	snprintf(path, sizeof path, "%s/other-state", fixture.directory);
 	setenv("VIRGATE_STATE_DIR", path, 1);
-	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "256M", "--device", "0"), 0);
+	CHECK_VIRGATE("create", "b", "--memory", "256M", "--device", "0");
 	is_unchanged();
 	REFUSED(125, "GPU 0: another daemon, of user", "run", "--memory", "256M", "--share", "30", "--device", "0",
 		"true");
 	REFUSED(1, "holds compute shares there, and two daemons cannot", "set", "b", "--share", "10");
-	CHECK_INT(VIRGATE_RUN("create", "filler", "--memory", "3G", "--device", "1"), 0);
-	CHECK_INT(VIRGATE_RUN("create", "c", "--memory", "256M", "--share", "30"), 0);
+	CHECK_VIRGATE("create", "filler", "--memory", "3G", "--device", "1");
+	CHECK_VIRGATE("create", "c", "--memory", "256M", "--share", "30");
 	CHECK_STR(device_and_mode_of("c"), "1 time");
-	CHECK_INT(VIRGATE_RUN("shutdown"), 0);
+	CHECK_VIRGATE("shutdown");
 	setenv("VIRGATE_RUNTIME_DIR", first, 1);
 	stop_program(program);
 	unsetenv("VIRGATE_CLAIMS_DIR");

@@ -29,9 +29,8 @@ TEST(devices_lists_simulated_gpus)
 TEST(vgpu_is_created_changed_and_removed)
 {
 	node_start();
-	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "2G", "--share", "30", "--device", "1"), 0);
-	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G"), 1);
-	CHECK_CONTAINS(result.err, "train");
+	CHECK_VIRGATE("create", "train", "--memory", "2G", "--share", "30", "--device", "1");
+	CHECK_REFUSAL(1, "train", "create", "train", "--memory", "1G");
 	json_t *json = read_listing(WORDS("ps", "--json")), *vgpu = json_array_get(json_object_get(json, "vgpus"), 0);
 	CHECK_STR(json_string_value(json_object_get(vgpu, "name")), "train");
 	CHECK_INT(json_integer_value(json_object_get(vgpu, "memory")), 2 * GIB);
@@ -41,16 +40,16 @@ TEST(vgpu_is_created_changed_and_removed)
 	CHECK_STR(json_string_value(json_object_get(vgpu, "class")), "batch");
 	CHECK(json_is_null(json_object_get(vgpu, "turns"))); // no program runs in the vGPU
 	json_decref(json);
-	CHECK_INT(VIRGATE_RUN("set", "train", "--memory", "3G", "--share", "50"), 0);
-	CHECK_INT(VIRGATE_RUN("inspect", "train"), 0);
+	CHECK_VIRGATE("set", "train", "--memory", "3G", "--share", "50");
+	CHECK_VIRGATE("inspect", "train");
 	CHECK_CONTAINS(result.out, "3.0 GiB");
 	CHECK_CONTAINS(result.out, "share      50 %\n");
-	CHECK_INT(VIRGATE_RUN("set", "train", "--share", "none"), 0);
+	CHECK_VIRGATE("set", "train", "--share", "none");
 	CHECK_CONTAINS(result.out, "train: share none");
-	CHECK_INT(VIRGATE_RUN("inspect", "train"), 0);
+	CHECK_VIRGATE("inspect", "train");
 	CHECK_CONTAINS(result.out, "share      none");
 	CHECK_INT(VIRGATE_RUN("set", "train", "--share", "101"), 2);
-	CHECK_INT(VIRGATE_RUN("logs", "train"), 0);
+	CHECK_VIRGATE("logs", "train");
 	CHECK_CONTAINS(result.out, "nothing was refused");
 	CHECK_INT(VIRGATE_RUN("rm", "train", "nobody"), 1);
 	CHECK_CONTAINS(result.out, "train: removed");
@@ -63,18 +62,14 @@ TEST(vgpu_is_created_changed_and_removed)
 TEST(oversized_limit_is_refused_with_figures)
 {
 	node_start();
-	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "3G", "--device", "0"), 0);
-	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "2G", "--device", "0"), 1);
-	CHECK_CONTAINS(result.err, "2.0 GiB");
+	CHECK_VIRGATE("create", "a", "--memory", "3G", "--device", "0");
+	CHECK_REFUSAL(1, "2.0 GiB", "create", "b", "--memory", "2G", "--device", "0");
 	CHECK_CONTAINS(result.err, "4.0 GiB");
-	CHECK_INT(VIRGATE_RUN("set", "a", "--memory", "5G"), 1);
-	CHECK_CONTAINS(result.err, "5.0 GiB");
+	CHECK_REFUSAL(1, "5.0 GiB", "set", "a", "--memory", "5G");
 	CHECK_INT(VIRGATE_RUN("run", "--memory", "2G", "--device", "0", "true"), 125);
 	CHECK_INT(VIRGATE_RUN("create", "c", "--memory", "1G", "--device", "7"), 1);
-	CHECK_INT(VIRGATE_RUN("inspect", "nobody"), 1);
-	CHECK_CONTAINS(result.err, "nobody");
-	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "nobody", "true"), 125);
-	CHECK_CONTAINS(result.err, "nobody");
+	CHECK_REFUSAL(1, "nobody", "inspect", "nobody");
+	CHECK_REFUSAL(125, "nobody", "run", "--vgpu", "nobody", "true");
 }
 
 TEST(run_returns_exit_code_and_removes_vgpu)
@@ -96,7 +91,7 @@ TEST(run_returns_exit_code_and_removes_vgpu)
 TEST(tenant_is_listed_and_limited)
 {
 	node_start();
-	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "256M"), 0);
+	CHECK_VIRGATE("create", "train", "--memory", "256M");
 	pid_t child =
 		start_program(WORDS("run", "--vgpu", "train", "--", GROW, "--exact", "--chunk", "16M", "--hold", "30"));
 	char text[4096] = "";
@@ -120,10 +115,9 @@ TEST(tenant_is_listed_and_limited)
 	json = read_listing(WORDS("logs", "train", "--json"));
 	CHECK(json_array_size(json_object_get(json, "refusals")) > 0);
 	json_decref(json);
-	CHECK_INT(VIRGATE_RUN("set", "train", "--memory", "100M"), 1);
-	CHECK_CONTAINS(result.err, "100.0 MiB");
+	CHECK_REFUSAL(1, "100.0 MiB", "set", "train", "--memory", "100M");
 	CHECK_INT(VIRGATE_RUN("rm", "train"), 1);
-	CHECK_INT(VIRGATE_RUN("set", "train", "--memory", "1G"), 0);
+	CHECK_VIRGATE("set", "train", "--memory", "1G");
 	kill(child, SIGTERM);
 	int status;
 	CHECK_INT(waitpid(child, &status, 0), child);
@@ -137,7 +131,7 @@ TEST(tenant_is_listed_and_limited)
 		CHECK(i < 100);
 		usleep(20000);
 	}
-	CHECK_INT(VIRGATE_RUN("rm", "train"), 0);
+	CHECK_VIRGATE("rm", "train");
 }
 
 // Runs the command between the first backquotes of standard error in a shell.
@@ -160,8 +154,8 @@ static int run_suggestion(void)
 TEST(suggested_commands_work)
 {
 	node_start();
-	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "256M"), 0);
-	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "train", "--", GROW, "--exact", "--chunk", "16M"), 0);
+	CHECK_VIRGATE("create", "train", "--memory", "256M");
+	CHECK_VIRGATE("run", "--vgpu", "train", "--", GROW, "--exact", "--chunk", "16M");
 	CHECK_CONTAINS(result.err, "raise with `virgate set --sim=devices=2,memory=4G train --memory 384M`");
 	CHECK_INT(run_suggestion(), 0);
 	CHECK_STR(result.out, "train: memory 384.0 MiB\n");
@@ -178,7 +172,7 @@ TEST(kill_ends_programs)
 	char text[4096] = "";
 
 	node_start();
-	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "256M"), 0);
+	CHECK_VIRGATE("create", "train", "--memory", "256M");
 	pid_t child =
 		start_program(WORDS("run", "--vgpu", "train", "--", GROW, "--exact", "--chunk", "16M", "--hold", "30"));
 	for (int i = 0; i < 1000 && !strchr(text, '\n'); i++) {
@@ -186,7 +180,7 @@ TEST(kill_ends_programs)
 		read_file("out", text, sizeof text);
 	}
 	CHECK_CONTAINS(text, "then out of memory");
-	CHECK_INT(VIRGATE_RUN("kill", "train", "--signal", "INT"), 0);
+	CHECK_VIRGATE("kill", "train", "--signal", "INT");
 	CHECK_STR(result.out, "train: sent INT to 1 process\n");
 	int status;
 	CHECK_INT(waitpid(child, &status, 0), child);
@@ -207,14 +201,14 @@ TEST(concurrent_first_uses_start_one_daemon)
 	for (int i = 0; i < MANY; i++)
 		CHECK_CHILD(children[i]);
 	pid_t first = daemon_pid();
-	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_VIRGATE("ps");
 	CHECK_INT(daemon_pid(), first);
 }
 
 TEST(killed_daemon_is_replaced_without_loss)
 {
 	node_start();
-	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "2G", "--share", "20"), 0);
+	CHECK_VIRGATE("create", "train", "--memory", "2G", "--share", "20");
 	pid_t first = daemon_pid();
 	CHECK_INT(kill(first, SIGKILL), 0);
 	json_t *json = read_listing(WORDS("ps", "--json")), *vgpu = json_array_get(json_object_get(json, "vgpus"), 0);
@@ -223,28 +217,28 @@ TEST(killed_daemon_is_replaced_without_loss)
 	CHECK_INT(json_integer_value(json_object_get(vgpu, "share")), 20);
 	json_decref(json);
 	CHECK(daemon_pid() != first);
-	CHECK_INT(VIRGATE_RUN("shutdown"), 0);
-	CHECK_INT(VIRGATE_RUN("inspect", "train"), 0);
+	CHECK_VIRGATE("shutdown");
+	CHECK_VIRGATE("inspect", "train");
 }
 
 TEST(completion_offers_names_from_daemon)
 {
 	node_start();
-	CHECK_INT(VIRGATE_RUN("complete", "--", "inspect", ""), 0); // no daemon runs, and completion must not start one
+	CHECK_VIRGATE("complete", "--", "inspect", ""); // no daemon runs, and completion must not start one
 	CHECK_STR(result.out, "");
 	CHECK(access(fixture.socket, F_OK) < 0);
-	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G"), 0);
-	CHECK_INT(VIRGATE_RUN("create", "eval", "--memory", "1G"), 0);
-	CHECK_INT(VIRGATE_RUN("complete", "--", "inspect", ""), 0);
+	CHECK_VIRGATE("create", "train", "--memory", "1G");
+	CHECK_VIRGATE("create", "eval", "--memory", "1G");
+	CHECK_VIRGATE("complete", "--", "inspect", "");
 	CHECK_STR(result.out, "eval\ntrain\n");
-	CHECK_INT(VIRGATE_RUN("complete", "--", "run", "--device", ""), 0);
+	CHECK_VIRGATE("complete", "--", "run", "--device", "");
 	CHECK_CONTAINS(result.out, "GPU-");
 	unsetenv("VIRGATE_SIM"); // the option --sim in the completed line chooses the daemon
-	CHECK_INT(VIRGATE_RUN("complete", "--", "rm", "--sim=devices=2,memory=4G", "tr"), 0);
+	CHECK_VIRGATE("complete", "--", "rm", "--sim=devices=2,memory=4G", "tr");
 	CHECK_STR(result.out, "train\n");
-	CHECK_INT(VIRGATE_RUN("complete", "--", "rm", "--sim", "=", "devices", "=", "2,memory", "=", "4G", "tr"), 0);
+	CHECK_VIRGATE("complete", "--", "rm", "--sim", "=", "devices", "=", "2,memory", "=", "4G", "tr");
 	CHECK_STR(result.out, "train\n");
-	CHECK_INT(VIRGATE_RUN("complete", "--", "rm", "--sim=memory=8G", "tr"), 0);
+	CHECK_VIRGATE("complete", "--", "rm", "--sim=memory=8G", "tr");
 	CHECK_STR(result.out, "");
 	setenv("VIRGATE_SIM", "devices=2,memory=4G", 1);
 }
@@ -253,35 +247,32 @@ TEST(invalid_specification_is_reported)
 {
 	node_start();
 	setenv("VIRGATE_SIM", "memory=lots", 1);
-	CHECK_INT(VIRGATE_RUN("devices"), 1);
-	CHECK_CONTAINS(result.err, "virgated did not start: VIRGATE_SIM: memory=lots must be a size");
+	CHECK_REFUSAL(1, "virgated did not start: VIRGATE_SIM: memory=lots must be a size", "devices");
 	CHECK(!strstr(strstr(result.err, "memory=lots") + 1, "memory=lots")); // only once
 }
 
 TEST(different_specification_is_refused)
 {
 	node_start();
-	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G"), 0);
-	CHECK_INT(VIRGATE_RUN("ps", "--sim=memory=8G"), 1);
-	CHECK_CONTAINS(result.err, "serves the simulated GPU \"devices=2,memory=4G\", not \"memory=8G\"");
+	CHECK_VIRGATE("create", "train", "--memory", "1G");
+	CHECK_REFUSAL(1, "serves the simulated GPU \"devices=2,memory=4G\", not \"memory=8G\"", "ps",
+		      "--sim=memory=8G");
 	CHECK_CONTAINS(result.err, "or end it with `virgate shutdown --sim=devices=2,memory=4G`");
-	CHECK_INT(VIRGATE_RUN("run", "--sim=memory=8G", "--vgpu", "train", "true"), 125);
-	CHECK_CONTAINS(result.err, "not \"memory=8G\"");
+	CHECK_REFUSAL(125, "not \"memory=8G\"", "run", "--sim=memory=8G", "--vgpu", "train", "true");
 	unsetenv("VIRGATE_SIM");
-	CHECK_INT(VIRGATE_RUN("set", "train", "--memory", "2G"), 1);
-	CHECK_CONTAINS(result.err,
-		       "not a real one: reach it with --sim=devices=2,memory=4G and VIRGATE_RUNTIME_DIR=/tmp/");
+	CHECK_REFUSAL(1, "not a real one: reach it with --sim=devices=2,memory=4G and VIRGATE_RUNTIME_DIR=/tmp/", "set",
+		      "train", "--memory", "2G");
 	CHECK_CONTAINS(result.err, fixture.directory);
 	// The command of the message names the simulated GPU completely, so it works in any directory.
-	CHECK_INT(VIRGATE_RUN("ps", "--sim=devices=2,memory=4G"), 0);
+	CHECK_VIRGATE("ps", "--sim=devices=2,memory=4G");
 	// The option --sim without a value accepts any simulated GPU. The program then uses the daemon's simulated GPU.
-	CHECK_INT(VIRGATE_RUN("run", "--sim", "--vgpu", "train", "sh", "-c", "echo $VIRGATE_SIM $VIRGATE_SIM_DIR"), 0);
+	CHECK_VIRGATE("run", "--sim", "--vgpu", "train", "sh", "-c", "echo $VIRGATE_SIM $VIRGATE_SIM_DIR");
 	CHECK_CONTAINS(result.out, "devices=2,memory=4G");
 	CHECK_CONTAINS(result.out, fixture.directory);
 	setenv("VIRGATE_SIM_DIR", "/nowhere", 1);
-	CHECK_INT(VIRGATE_RUN("run", "--sim", "--vgpu", "train", "sh", "-c", "echo $VIRGATE_SIM_DIR"), 0);
+	CHECK_VIRGATE("run", "--sim", "--vgpu", "train", "sh", "-c", "echo $VIRGATE_SIM_DIR");
 	CHECK_CONTAINS(result.out, fixture.directory);
-	CHECK_INT(VIRGATE_RUN("shutdown"), 0);
+	CHECK_VIRGATE("shutdown");
 }
 
 // A daemon that is stopped by a signal keeps its lock, so every attempt to start another daemon fails. The message must
@@ -289,7 +280,7 @@ TEST(different_specification_is_refused)
 TEST(startup_message_is_reported_once)
 {
 	node_start();
-	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G"), 0);
+	CHECK_VIRGATE("create", "train", "--memory", "1G");
 	pid_t daemon = daemon_pid();
 	kill(daemon, SIGSTOP);
 	unlink(fixture.socket);
@@ -300,15 +291,14 @@ TEST(startup_message_is_reported_once)
 	const char *said = strstr(result.err, "another virgated");
 	CHECK(said);
 	CHECK(!strstr(said + 1, "another virgated"));
-	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_VIRGATE("ps");
 }
 
 TEST(similar_figures_are_printed_exactly)
 {
 	node_start();
-	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "32M", "--device", "0"), 0);
-	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "4G", "--device", "0"), 1);
-	CHECK_CONTAINS(result.err, "asked for 4.0 GiB (4294967296 bytes)");
+	CHECK_VIRGATE("create", "a", "--memory", "32M", "--device", "0");
+	CHECK_REFUSAL(1, "asked for 4.0 GiB (4294967296 bytes)", "create", "b", "--memory", "4G", "--device", "0");
 	CHECK_CONTAINS(result.err, "4.0 GiB (4261412864 bytes) is left");
 }
 
@@ -322,8 +312,8 @@ TEST(truncated_ledger_crashes_no_verb)
 	char path[160];
 
 	node_start();
-	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "32M"), 0);
-	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "32M"), 0);
+	CHECK_VIRGATE("create", "a", "--memory", "32M");
+	CHECK_VIRGATE("create", "b", "--memory", "32M");
 	pid_t daemon = daemon_pid();
 	snprintf(path, sizeof path, "%s/ledgers/a", fixture.runtime);
 	uint64_t end = vg_clock_monotonic_ns() + (uint64_t)(seconds ? atoi(seconds) : 3) * 1000000000;

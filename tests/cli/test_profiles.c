@@ -56,7 +56,7 @@ static int create_all(const char *profile)
 	}
 	for (int i = 0; i < count; i++) {
 		snprintf(name, sizeof name, "fill-%d", i);
-		CHECK_INT(VIRGATE_RUN("rm", name), 0);
+		CHECK_VIRGATE("rm", name);
 	}
 	return count;
 }
@@ -80,7 +80,7 @@ TEST(as_many_are_admitted_as_counted)
 	start_with(sizes);
 	check_counts("of", 12);
 	check_counts("fit", 12);
-	CHECK_INT(VIRGATE_RUN("create", "other", "--memory", "1500M", "--share", "40", "--device", "0"), 0);
+	CHECK_VIRGATE("create", "other", "--memory", "1500M", "--share", "40", "--device", "0");
 	check_counts("fit", 5);
 	CHECK_INT(
 		VIRGATE_RUN("create", "evictable", "--memory", "1G", "--evictable", "--swap", "100M", "--device", "0"),
@@ -95,9 +95,9 @@ TEST(as_many_are_admitted_as_counted)
 TEST(profile_gives_size_and_terms)
 {
 	start_with(sizes);
-	CHECK_INT(VIRGATE_RUN("create", "a", "--profile", "third"), 0);
+	CHECK_VIRGATE("create", "a", "--profile", "third");
 	CHECK_STR(result.out, "a: 1.3 GiB, share at most 33 %, latency class\n");
-	CHECK_INT(VIRGATE_RUN("create", "b", "--profile=moving"), 0);
+	CHECK_VIRGATE("create", "b", "--profile=moving");
 	json_t *json = read_listing(WORDS("inspect", "b", "--json")), *vgpu = json_object_get(json, "vgpu");
 	CHECK_INT(json_integer_value(json_object_get(vgpu, "memory")), 2 * GIB);
 	CHECK(json_is_true(json_object_get(vgpu, "evictable")));
@@ -106,7 +106,7 @@ TEST(profile_gives_size_and_terms)
 	json_decref(json);
 	setenv("VIRGATE_SHARE", "77", 1); // a vGPU with a profile does not use the settings of [run]
 	setenv("VIRGATE_EVICTABLE", "yes", 1);
-	CHECK_INT(VIRGATE_RUN("run", "--profile", "plain", "--", VIRGATE, "ps"), 0);
+	CHECK_VIRGATE("run", "--profile", "plain", "--", VIRGATE, "ps");
 	CHECK_CONTAINS(result.out, "700.0 MiB");
 	CHECK(!strstr(result.out, "77 %"));
 	unsetenv("VIRGATE_SHARE");
@@ -116,22 +116,19 @@ TEST(profile_gives_size_and_terms)
 TEST(mistakes_are_refused_with_what_there_is)
 {
 	start_with("");
-	CHECK_INT(VIRGATE_RUN("create", "a", "--profile", "x"), 2);
-	CHECK_CONTAINS(result.err, "there is no profile \"x\", since virgate.conf has no section [profile NAME]");
+	CHECK_REFUSAL(2, "there is no profile \"x\", since virgate.conf has no section [profile NAME]", "create", "a",
+		      "--profile", "x");
 	write_config("system.conf", sizes);
-	CHECK_INT(VIRGATE_RUN("create", "a", "--profile", "plane"), 2);
-	CHECK_CONTAINS(result.err,
-		       "there is no profile \"plane\": did you mean plain? virgate.conf has 1g-25, third, ");
-	CHECK_INT(VIRGATE_RUN("run", "--profile", "xyzzy", "true"), 125);
-	CHECK_CONTAINS(result.err, "there is no profile \"xyzzy\": virgate.conf has 1g-25, third, plain, ");
-	CHECK_INT(VIRGATE_RUN("create", "a", "--profile", "plain", "--memory", "2G"), 2);
-	CHECK_CONTAINS(result.err, "--profile plain describes the whole size, and so does --memory");
-	CHECK_INT(VIRGATE_RUN("run", "--profile", "plain", "--limit", "true"), 125);
-	CHECK_CONTAINS(result.err, "and so does --limit");
-	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "a", "--profile", "plain", "true"), 125);
-	CHECK_CONTAINS(result.err, "--vgpu names a vGPU that exists, --profile describes a new one");
-	CHECK_INT(VIRGATE_RUN("create", "a", "--profile", "huge"), 1);
-	CHECK_CONTAINS(result.err, "asked for 64.0 GiB, larger than GPU 0 (4.0 GiB)");
+	CHECK_REFUSAL(2, "there is no profile \"plane\": did you mean plain? virgate.conf has 1g-25, third, ", "create",
+		      "a", "--profile", "plane");
+	CHECK_REFUSAL(125, "there is no profile \"xyzzy\": virgate.conf has 1g-25, third, plain, ", "run", "--profile",
+		      "xyzzy", "true");
+	CHECK_REFUSAL(2, "--profile plain describes the whole size, and so does --memory", "create", "a", "--profile",
+		      "plain", "--memory", "2G");
+	CHECK_REFUSAL(125, "and so does --limit", "run", "--profile", "plain", "--limit", "true");
+	CHECK_REFUSAL(125, "--vgpu names a vGPU that exists, --profile describes a new one", "run", "--vgpu", "a",
+		      "--profile", "plain", "true");
+	CHECK_REFUSAL(1, "asked for 64.0 GiB, larger than GPU 0 (4.0 GiB)", "create", "a", "--profile", "huge");
 	CHECK_CONTAINS(result.err, "GPU 0 has room for 0 more of profile huge, and for 0 when it is empty");
 }
 
@@ -139,10 +136,10 @@ TEST(more_than_fit_is_refused_with_counts)
 {
 	start_with("[profile half]\nmemory = 2G\n");
 	CHECK_INT(create_all("half"), 2);
-	CHECK_INT(VIRGATE_RUN("create", "a", "--profile", "half", "--device", "0"), 0);
-	CHECK_INT(VIRGATE_RUN("create", "b", "--profile", "half", "--device", "0"), 0);
-	CHECK_INT(VIRGATE_RUN("create", "c", "--profile", "half", "--device", "0"), 1);
-	CHECK_CONTAINS(result.err, "GPU 0: asked for 2.0 GiB, but nothing is left");
+	CHECK_VIRGATE("create", "a", "--profile", "half", "--device", "0");
+	CHECK_VIRGATE("create", "b", "--profile", "half", "--device", "0");
+	CHECK_REFUSAL(1, "GPU 0: asked for 2.0 GiB, but nothing is left", "create", "c", "--profile", "half",
+		      "--device", "0");
 	CHECK_CONTAINS(result.err, "GPU 0 has room for 0 more of profile half, and for 2 when it is empty");
 	CHECK_CONTAINS(result.err, "GPU 1 has room for 2 more of profile half, and for 2 when it is empty");
 }
@@ -150,13 +147,13 @@ TEST(more_than_fit_is_refused_with_counts)
 TEST(devices_lists_profiles)
 {
 	start_with("");
-	CHECK_INT(VIRGATE_RUN("devices"), 0);
+	CHECK_VIRGATE("devices");
 	CHECK(!strstr(result.out, "PROFILE"));
 	write_config("system.conf", "[profile half]\nmemory = 2G\nshare = 50\n");
-	CHECK_INT(VIRGATE_RUN("devices"), 0);
+	CHECK_VIRGATE("devices");
 	CHECK_CONTAINS(result.out, "PROFILE   MEMORY  SHARE  EVICTABLE  DEVICE  FIT  OF\n"
 				   "half     2.0 GiB  50 %   no         0         2   2\n"
 				   "half     2.0 GiB  50 %   no         1         2   2\n");
-	CHECK_INT(VIRGATE_RUN("complete", "--", "create", "--profile", ""), 0);
+	CHECK_VIRGATE("complete", "--", "create", "--profile", "");
 	CHECK_CONTAINS(result.out, "half\t");
 }

@@ -62,7 +62,7 @@ TEST(requests_come_in_order)
 	pid_t waiting[4];
 
 	start_node_with_order();
-	CHECK_INT(VIRGATE_RUN("create", "full", "--memory", "3G", "--device", "0"), 0);
+	CHECK_VIRGATE("create", "full", "--memory", "3G", "--device", "0");
 	waiting[0] = start_waiting("first", "3G", "--wait"); // no two of these vGPUs fit on the GPU together
 	wait_until_waiting(0, 1);
 	waiting[1] = start_waiting("second", "2500M", "--wait");
@@ -72,10 +72,10 @@ TEST(requests_come_in_order)
 	waiting[3] = start_waiting("fourth", "2500M", "--wait=600");
 	wait_until_waiting(0, 4);
 	// A run without --wait does not enter the queue. There is room for it, so it starts at once.
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "256M", "--device", "0", "true"), 0);
+	CHECK_VIRGATE("run", "--memory", "256M", "--device", "0", "true");
 	for (size_t i = 0; i < 4; i++)
 		CHECK_INT(waitpid(waiting[i], NULL, WNOHANG), 0);
-	CHECK_INT(VIRGATE_RUN("rm", "full"), 0);
+	CHECK_VIRGATE("rm", "full");
 	for (size_t i = 0; i < 4; i++)
 		CHECK_INT(wait_for_exit(waiting[i]), 0);
 	CHECK_INT(read_waiting(0), 0);
@@ -85,16 +85,16 @@ TEST(requests_come_in_order)
 TEST(large_request_is_not_overtaken)
 {
 	start_node_with_order();
-	CHECK_INT(VIRGATE_RUN("create", "one", "--memory", "2G", "--device", "0"), 0);
-	CHECK_INT(VIRGATE_RUN("create", "two", "--memory", "2G", "--device", "0"), 0);
+	CHECK_VIRGATE("create", "one", "--memory", "2G", "--device", "0");
+	CHECK_VIRGATE("create", "two", "--memory", "2G", "--device", "0");
 	pid_t large = start_waiting("large", "4G", "--wait");
 	wait_until_waiting(0, 1);
 	pid_t small = start_waiting("small", "1G", "--wait");
 	wait_until_waiting(0, 2);
-	CHECK_INT(VIRGATE_RUN("rm", "one"), 0); // the request for little memory would fit now, but an earlier one waits
+	CHECK_VIRGATE("rm", "one"); // the request for little memory would fit now, but an earlier one waits
 	wait_until_waiting(0, 2);
 	CHECK_INT(waitpid(small, NULL, WNOHANG), 0);
-	CHECK_INT(VIRGATE_RUN("rm", "two"), 0);
+	CHECK_VIRGATE("rm", "two");
 	CHECK_INT(wait_for_exit(large), 0);
 	CHECK_INT(wait_for_exit(small), 0);
 	check_order("large\nsmall\n");
@@ -103,19 +103,18 @@ TEST(large_request_is_not_overtaken)
 TEST(other_gpu_is_taken)
 {
 	start_node_with_order();
-	CHECK_INT(VIRGATE_RUN("create", "one", "--memory", "3G", "--device", "0"), 0);
+	CHECK_VIRGATE("create", "one", "--memory", "3G", "--device", "0");
 	pid_t blocked = start_waiting("blocked", "2G", "--wait");
 	wait_until_waiting(0, 1);
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "--wait", "true"),
-		  0); // GPU 1 has room, and no request waits for GPU 1
-	CHECK_INT(VIRGATE_RUN("rm", "one"), 0);
+	CHECK_VIRGATE("run", "--memory", "1G", "--wait", "true"); // GPU 1 has room, and no request waits for GPU 1
+	CHECK_VIRGATE("rm", "one");
 	CHECK_INT(wait_for_exit(blocked), 0);
 }
 
 TEST(client_that_ends_leaves_the_queue)
 {
 	start_node_with_order();
-	CHECK_INT(VIRGATE_RUN("create", "full", "--memory", "4G", "--device", "0"), 0);
+	CHECK_VIRGATE("create", "full", "--memory", "4G", "--device", "0");
 	pid_t first = start_waiting("first", "4G", "--wait");
 	wait_until_waiting(0, 1);
 	pid_t second = start_waiting("second", "1G", "--wait");
@@ -126,22 +125,21 @@ TEST(client_that_ends_leaves_the_queue)
 	kill(second, SIGKILL);
 	CHECK_INT(wait_for_exit(second), 1000 + SIGKILL);
 	wait_until_waiting(0, 0);
-	CHECK_INT(VIRGATE_RUN("rm", "full"), 0);
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "4G", "--device", "0", "true"), 0); // nothing was left
+	CHECK_VIRGATE("rm", "full");
+	CHECK_VIRGATE("run", "--memory", "4G", "--device", "0", "true"); // nothing was left
 	check_order("");
 }
 
 TEST(wait_ends_with_the_reason)
 {
 	start_node_with_order();
-	CHECK_INT(VIRGATE_RUN("create", "full", "--memory", "3G", "--device", "0"), 0);
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "2G", "--device", "0", "--wait=1", "true"), 125);
-	CHECK_CONTAINS(result.err, "no room within 1 s: GPU 0: asked for 2.0 GiB, but 1.0 GiB is left");
+	CHECK_VIRGATE("create", "full", "--memory", "3G", "--device", "0");
+	CHECK_REFUSAL(125, "no room within 1 s: GPU 0: asked for 2.0 GiB, but 1.0 GiB is left", "run", "--memory", "2G",
+		      "--device", "0", "--wait=1", "true");
 	CHECK_INT(read_waiting(0), 0);
 	pid_t first = start_waiting("first", "2G", "--wait");
 	wait_until_waiting(0, 1);
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "--device", "0", "--wait=1", "true"), 125);
-	CHECK_CONTAINS(result.err, "no room within 1 s: GPU 0: ");
+	CHECK_REFUSAL(125, "no room within 1 s: GPU 0: ", "run", "--memory", "1G", "--device", "0", "--wait=1", "true");
 	CHECK_CONTAINS(result.err, "earlier ones come first");
 	kill(first, SIGTERM);
 	CHECK_INT(wait_for_exit(first), 1000 + SIGTERM);
@@ -150,25 +148,22 @@ TEST(wait_ends_with_the_reason)
 TEST(impossible_requests_are_refused_at_once)
 {
 	start_node_with_order();
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "5G", "--wait", "true"), 125);
-	CHECK_CONTAINS(result.err, "asked for 5.0 GiB, larger than GPU ");
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "1M", "--wait", "true"), 125);
-	CHECK_CONTAINS(result.err, "a CUDA context alone takes");
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "--wait", "--device", "7", "true"), 125);
-	CHECK_CONTAINS(result.err, "there is no GPU 7");
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "--wait=0", "true"), 125);
-	CHECK_CONTAINS(result.err, "--wait: \"0\" is not a time: use whole seconds from 1 to 1000000");
-	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "x", "--wait", "true"), 125);
-	CHECK_CONTAINS(result.err, "--wait waits for room for a new vGPU, and --vgpu names one that exists");
+	CHECK_REFUSAL(125, "asked for 5.0 GiB, larger than GPU ", "run", "--memory", "5G", "--wait", "true");
+	CHECK_REFUSAL(125, "a CUDA context alone takes", "run", "--memory", "1M", "--wait", "true");
+	CHECK_REFUSAL(125, "there is no GPU 7", "run", "--memory", "1G", "--wait", "--device", "7", "true");
+	CHECK_REFUSAL(125, "--wait: \"0\" is not a time: use whole seconds from 1 to 1000000", "run", "--memory", "1G",
+		      "--wait=0", "true");
+	CHECK_REFUSAL(125, "--wait waits for room for a new vGPU, and --vgpu names one that exists", "run", "--vgpu",
+		      "x", "--wait", "true");
 }
 
 TEST(drained_gpu_is_waited_for)
 {
 	start_node_with_order();
-	CHECK_INT(VIRGATE_RUN("drain", "0"), 0);
+	CHECK_VIRGATE("drain", "0");
 	pid_t waiting = start_waiting("a", "1G", "--wait");
 	wait_until_waiting(0, 1);
-	CHECK_INT(VIRGATE_RUN("drain", "0", "--undo"), 0);
+	CHECK_VIRGATE("drain", "0", "--undo");
 	CHECK_INT(wait_for_exit(waiting), 0);
 	check_order("a\n");
 }
@@ -176,12 +171,12 @@ TEST(drained_gpu_is_waited_for)
 TEST(queue_survives_the_daemon)
 {
 	start_node_with_order();
-	CHECK_INT(VIRGATE_RUN("create", "full", "--memory", "4G", "--device", "0"), 0);
+	CHECK_VIRGATE("create", "full", "--memory", "4G", "--device", "0");
 	pid_t waiting = start_waiting("a", "1G", "--wait");
 	wait_until_waiting(0, 1);
-	CHECK_INT(VIRGATE_RUN("shutdown"), 0);
+	CHECK_VIRGATE("shutdown");
 	wait_until_waiting(0, 1);
-	CHECK_INT(VIRGATE_RUN("rm", "full"), 0);
+	CHECK_VIRGATE("rm", "full");
 	CHECK_INT(wait_for_exit(waiting), 0);
 	check_order("a\n");
 }

@@ -128,7 +128,7 @@ TEST(tenant_gets_simulation)
 	}
 	setenv("VIRGATE_LIBDIR", fixture.directory, 1);
 	const char *script = "echo \"$VIRGATE_SIM|$VIRGATE_DRIVER|$VIRGATE_NVML\"";
-	CHECK_INT(VIRGATE_RUN("run", "--sim", "--memory=1G", "sh", "-c", script), 0);
+	CHECK_VIRGATE("run", "--sim", "--memory=1G", "sh", "-c", script);
 	snprintf(expected, sizeof expected, "1|%s/sim/libcuda.so.1|%s/sim/libnvidia-ml.so.1\n", fixture.directory,
 		 fixture.directory);
 	CHECK_STR(result.out, expected);
@@ -143,7 +143,7 @@ TEST(tenant_gets_simulation)
 			setenv("LD_LIBRARY_PATH", before[i], 1);
 		else
 			unsetenv("LD_LIBRARY_PATH");
-		CHECK_INT(VIRGATE_RUN("run", "--sim", "--memory=1G", "sh", "-c", "echo \"$LD_LIBRARY_PATH\""), 0);
+		CHECK_VIRGATE("run", "--sim", "--memory=1G", "sh", "-c", "echo \"$LD_LIBRARY_PATH\"");
 		snprintf(expected, sizeof expected, "%s/runtime%s\n", fixture.directory, before[i] ? ":/x:/y" : "");
 		CHECK_STR(result.out, expected);
 	}
@@ -153,9 +153,9 @@ TEST(tenant_gets_simulation)
 		unsetenv("LD_LIBRARY_PATH");
 	free(saved);
 	setenv("VIRGATE_SIM", "memory=2G", 1); // --sim without a value keeps the value of this variable
-	CHECK_INT(VIRGATE_RUN("run", "--sim", "--memory=1G", "sh", "-c", script), 0);
+	CHECK_VIRGATE("run", "--sim", "--memory=1G", "sh", "-c", script);
 	CHECK(strncmp(result.out, "memory=2G|", 10) == 0);
-	CHECK_INT(VIRGATE_RUN("run", "--sim=sms=4", "--memory=1G", "sh", "-c", script), 0);
+	CHECK_VIRGATE("run", "--sim=sms=4", "--memory=1G", "sh", "-c", script);
 	CHECK(strncmp(result.out, "sms=4|", 6) == 0);
 	unsetenv("VIRGATE_SIM");
 }

@@ -65,21 +65,21 @@ TEST(suspend_waits_and_measures)
 		inspect_answer("\"state\":\"draining\",\"suspended\":true,\"pending\":true,\"reason\":\"\""),
 		inspect_answer("\"state\":\"leaving\",\"suspended\":true,\"pending\":true,\"reason\":\"\""),
 		inspect_answer(SUSPENDED), NULL});
-	CHECK_INT(VIRGATE_RUN("suspend", "a", "--drain", "3"), 0);
+	CHECK_VIRGATE("suspend", "a", "--drain", "3");
 	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB to the host in 0.250 s, 4.0 GiB/s\n");
 	CHECK_STR(result.err, "");
 	serve_answers((const char *const[]){ASKED("0"), inspect_answer(SUSPENDED ",\"unchanged\":805306368"), NULL});
-	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
+	CHECK_VIRGATE("suspend", "a");
 	CHECK_STR(result.out,
 		  "a: process 7 (train): 1.0 GiB to the host in 0.250 s, 1.0 GiB/s; 768.0 MiB of it had not "
 		  "changed since the last time, and were not copied\n");
 	serve_answers((const char *const[]){ASKED("0"), inspect_answer(SUSPENDED ",\"unchanged\":1073741824"), NULL});
-	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
+	CHECK_VIRGATE("suspend", "a");
 	CHECK_STR(result.out,
 		  "a: process 7 (train): 1.0 GiB to the host in 0.250 s; 1.0 GiB of it had not changed since the "
 		  "last time, and were not copied\n");
 	serve_answers((const char *const[]){ASKED("0"), inspect_answer(SUSPENDED ",\"hash_error\":2"), NULL});
-	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
+	CHECK_VIRGATE("suspend", "a");
 	CHECK_STR(result.out,
 		  "a: process 7 (train): 1.0 GiB to the host in 0.250 s, 4.0 GiB/s; the GPU could not hash it "
 		  "(CUDA error 2), so unchanged blocks were copied, too\n");
@@ -88,7 +88,7 @@ TEST(suspend_waits_and_measures)
 		inspect_answer("\"state\":\"out\",\"suspended\":false,\"pending\":false,\"reason\":\"\""),
 		inspect_answer("\"state\":\"returning\",\"suspended\":false,\"pending\":true,\"reason\":\"\""),
 		inspect_answer(RUNNING), NULL});
-	CHECK_INT(VIRGATE_RUN("resume", "--pid", "7"), 0);
+	CHECK_VIRGATE("resume", "--pid", "7");
 	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB to the GPU in 0.250 s, 4.0 GiB/s\n");
 	read_file("requests", requests, sizeof requests);
 	CHECK_CONTAINS(requests, "{\"op\":\"suspend\",\"drain_ms\":3000,\"name\":\"a\",\"simulate\":\"\"}\n"
@@ -97,7 +97,7 @@ TEST(suspend_waits_and_measures)
 	CHECK_CONTAINS(requests, "{\"op\":\"list\",\"simulate\":\"\"}\n"
 				 "{\"op\":\"resume\",\"pid\":7,\"simulate\":\"\"}\n");
 	serve_answers((const char *const[]){ASKED("0"), inspect_answer(SUSPENDED), NULL});
-	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0); // the default of --drain is 10 s
+	CHECK_VIRGATE("suspend", "a"); // the default of --drain is 10 s
 	read_file("requests", requests, sizeof requests);
 	CHECK_CONTAINS(requests, "\"drain_ms\":10000,");
 }
@@ -106,25 +106,25 @@ TEST(result_of_each_process_is_printed)
 {
 	fixture_start();
 	serve_answers((const char *const[]){ASKED("1073741824"), inspect_answer(SUSPENDED), NULL});
-	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
+	CHECK_VIRGATE("suspend", "a");
 	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB, in the host already\n");
 	serve_answers((const char *const[]){inspect_answer(SUSPENDED), ASKED("0"), inspect_answer(RUNNING), NULL});
-	CHECK_INT(VIRGATE_RUN("resume", "a"), 0);
+	CHECK_VIRGATE("resume", "a");
 	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB, on the GPU already\n");
 	serve_answers(
 		(const char *const[]){"{\"ok\":true,\"name\":\"a\",\"asked\":[]}", inspect_answer(RUNNING), NULL});
-	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
+	CHECK_VIRGATE("suspend", "a");
 	CHECK_STR(result.out, "a: suspended, no process runs in it\n");
 	// Another process has taken the pid of the suspended program.
 	serve_answers((const char *const[]){"{\"ok\":true,\"name\":\"a\",\"asked\":[{\"pid\":7,\"command\":\"old\","
 					    "\"started\":1,\"bytes\":1,\"host\":0}]}",
 					    inspect_answer(RUNNING), NULL});
-	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
+	CHECK_VIRGATE("suspend", "a");
 	CHECK_STR(result.out, "a: process 7 (old) has ended\n");
 	// The ephemeral vGPU was removed when its program ended.
 	serve_answers((const char *const[]){
 		ASKED("0"), "{\"ok\":false,\"code\":\"not_found\",\"message\":\"there is no vGPU a\"}", NULL});
-	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
+	CHECK_VIRGATE("suspend", "a");
 	CHECK_STR(result.out, "a: process 7 (train) has ended\n");
 	CHECK_STR(result.err, "");
 }
@@ -162,8 +162,8 @@ TEST(failure_reasons_have_advice)
 		CHECK_STR(result.out, "");
 	}
 	serve_answers((const char *const[]){ASKED("0"), inspect_answer(GAVE_UP("gpu")), NULL});
-	CHECK_INT(VIRGATE_RUN("suspend", "--pid", "7"), 3);
-	CHECK_CONTAINS(result.err, "a: `virgate suspend --pid 7` tries again, `virgate resume --pid 7` cancels it\n");
+	CHECK_REFUSAL(3, "a: `virgate suspend --pid 7` tries again, `virgate resume --pid 7` cancels it\n", "suspend",
+		      "--pid", "7");
 }
 
 TEST(refusal_of_daemon_is_printed)
@@ -173,12 +173,10 @@ TEST(refusal_of_daemon_is_printed)
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 1);
 	CHECK_STR(result.err, "virgate: vGPU a is not evictable\n");
 	serve_answer("{\"ok\":true}");
-	CHECK_INT(VIRGATE_RUN("suspend", "a"), 1);
-	CHECK_CONTAINS(result.err, "no proper \"asked\"");
+	CHECK_REFUSAL(1, "no proper \"asked\"", "suspend", "a");
 	serve_answers((const char *const[]){inspect_answer(SUSPENDED),
 					    "{\"ok\":true,\"name\":\"a\",\"asked\":[{\"pid\":7}]}", NULL});
-	CHECK_INT(VIRGATE_RUN("resume", "a"), 1);
-	CHECK_CONTAINS(result.err, "no proper ");
+	CHECK_REFUSAL(1, "no proper ", "resume", "a");
 }
 
 // Tests that the command is refused before the processes get a request, and before the driver is loaded.
@@ -191,8 +189,7 @@ TEST(deep_suspend_under_mps_is_refused)
 	snprintf(answer, sizeof answer, "%.*s\"mode\":\"mps\",%s", (int)(class - read_listing), read_listing, class);
 	// the check before a deep suspend needs one answer, and the verb itself the other
 	serve_answers((const char *const[]){answer, answer, NULL});
-	CHECK_INT(VIRGATE_RUN("suspend", "a", "--deep"), 1);
-	CHECK_CONTAINS(result.err, "refused (mps): vGPU a is in the mode mps");
+	CHECK_REFUSAL(1, "refused (mps): vGPU a is in the mode mps", "suspend", "a", "--deep");
 	CHECK_CONTAINS(result.err, "suspend it without --deep");
 	CHECK_STR(result.out, "");
 	read_file("requests", requests, sizeof requests);
@@ -209,8 +206,7 @@ TEST(deep_suspend_of_other_user_is_refused)
 
 	fixture_start();
 	serve_answers((const char *const[]){answer, answer, NULL});
-	CHECK_INT(VIRGATE_RUN("suspend", "a", "--deep"), 1);
-	CHECK_CONTAINS(result.err, "who runs inside vGPU a is for its owner and root to see");
+	CHECK_REFUSAL(1, "who runs inside vGPU a is for its owner and root to see", "suspend", "a", "--deep");
 	CHECK_STR(result.out, "");
 }
 
@@ -265,19 +261,19 @@ TEST(ps_has_state_columns_only_for_evictable_vgpus)
 	fixture_start();
 	serve_answer(list_answer("\"state\":\"leaving\",\"suspended\":true,\"pending\":true,\"reason\":\"\","
 				 "\"host\":268435456"));
-	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_VIRGATE("ps");
 	CHECK_CONTAINS(result.out, "TENANTS  STATE       ON GPU    IN HOST  MOVES  STALLED\n");
 	CHECK_CONTAINS(result.out, "  1  moving   768.0 MiB  256.0 MiB      4    1.5 s\n");
 	CHECK_CONTAINS(result.out, "  leaving  768.0 MiB  256.0 MiB      4    1.5 s\n");
 	CHECK_CONTAINS(result.out, "  1  -                -          -      -        -\n"); // not evictable
-	CHECK_INT(VIRGATE_RUN("ps", "plain"), 0);
+	CHECK_VIRGATE("ps", "plain");
 	CHECK(!strstr(result.out, "IN HOST"));
 	serve_answer(list_answer(NULL));
-	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_VIRGATE("ps");
 	CHECK_CONTAINS(result.out, "WAITED  TENANTS\n");
 	serve_answer(list_answer("\"state\":\"waiting\",\"suspended\":false,\"pending\":true,\"reason\":\"device\","
 				 "\"host\":1073741824,\"missing\":1048576"));
-	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_VIRGATE("ps");
 	CHECK_CONTAINS(result.out, "\na: process 7 (train) could not be resumed: the GPU lacks 1.0 MiB: end or "
 				   "suspend other programs on it; the process resumes when there is room\n");
 }
@@ -322,7 +318,7 @@ TEST(inspect_shows_eviction)
 {
 	fixture_start();
 	serve_answer(inspect_answer(SUSPENDED));
-	CHECK_INT(VIRGATE_RUN("inspect", "a"), 0);
+	CHECK_VIRGATE("inspect", "a");
 	CHECK_CONTAINS(result.out, "\nevictable  up to 512.0 MiB of host memory for each process, up to "
 				   "96.0 MiB of memory that cannot move\n"
 				   "memory     moving: 768.0 MiB on the GPU, 256.0 MiB in the host\n");
@@ -338,9 +334,9 @@ TEST(create_requests_evictable_vgpus)
 
 	fixture_start();
 	serve_answer("{\"ok\":true,\"vgpu\":{}}");
-	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "2G", "--evictable", "--swap", "1.5G"), 0);
+	CHECK_VIRGATE("create", "a", "--memory", "2G", "--evictable", "--swap", "1.5G");
 	CHECK_STR(result.out, "a: 2.0 GiB, evictable\n");
-	CHECK_INT(VIRGATE_RUN("create", "b", "-m", "2G", "-e"), 0);
+	CHECK_VIRGATE("create", "b", "-m", "2G", "-e");
 	serve_answer("{\"ok\":false,\"code\":\"limit\",\"message\":\"full\"}");
 	CHECK_INT(VIRGATE_RUN("run", "--memory", "2G", "--evictable", "true"), 125);
 	setenv("VIRGATE_EVICTABLE", "yes", 1);
@@ -386,7 +382,7 @@ static void start_evictable(void)
 	if (!registered)
 		atexit(stop_players); // runs before node_stop
 	registered = true;
-	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "1G", "--device", "0", "--evictable", "--swap", "64M"), 0);
+	CHECK_VIRGATE("create", "a", "--memory", "1G", "--device", "0", "--evictable", "--swap", "64M");
 	snprintf(ledger_path, sizeof ledger_path, "%s/ledgers/a", fixture.runtime);
 }
 
@@ -408,20 +404,19 @@ TEST(vgpu_is_suspended_and_resumed)
 	start_evictable();
 	pid_t first = play_pager((struct player_plan){.bytes = 256 * MIB, .slow_ms = 100});
 	pid_t second = play_pager((struct player_plan){0});
-	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
+	CHECK_VIRGATE("suspend", "a");
 	CHECK_CONTAINS(result.out, find_line(first, ": 256.0 MiB to the host in 0.1"));
 	CHECK_CONTAINS(result.out, find_line(second, ": no GPU memory to move\n"));
 	CHECK_STR(result.err, "");
-	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_VIRGATE("ps");
 	CHECK_CONTAINS(result.out, "  2  suspended     0 B  256.0 MiB  ");
-	CHECK_INT(VIRGATE_RUN("suspend", "a"), 1);
-	CHECK_CONTAINS(result.err, "vGPU a is suspended already");
-	CHECK_INT(VIRGATE_RUN("resume", "a"), 0);
+	CHECK_REFUSAL(1, "vGPU a is suspended already", "suspend", "a");
+	CHECK_VIRGATE("resume", "a");
 	CHECK_CONTAINS(result.out, find_line(first, ": 256.0 MiB to the GPU in 0.1"));
 	char pid[16];
 	snprintf(pid, sizeof pid, "%d", (int)first);
-	CHECK_INT(VIRGATE_RUN("suspend", "--pid", pid), 0);
-	CHECK_INT(VIRGATE_RUN("resume", "--pid", pid), 0);
+	CHECK_VIRGATE("suspend", "--pid", pid);
+	CHECK_VIRGATE("resume", "--pid", pid);
 	stop_players();
 }
 
@@ -437,10 +432,10 @@ TEST(other_processes_stay_suspended)
 	CHECK_CONTAINS(result.err, find_line(bad, " could not be suspended: the GPU did not finish its work in time"));
 	CHECK_CONTAINS(result.err, "; the others stay suspended\n");
 	CHECK_CONTAINS(result.err, "a: `virgate suspend --sim=devices=2,memory=4G a` tries again");
-	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_VIRGATE("ps");
 	CHECK_CONTAINS(result.out, "  3  partly suspended  64.0 MiB  128.0 MiB  ");
 	CHECK_CONTAINS(result.out, find_line(bad, " could not be suspended: the GPU did not finish"));
-	CHECK_INT(VIRGATE_RUN("resume", "a"), 0);
+	CHECK_VIRGATE("resume", "a");
 	stop_players();
 }
 
@@ -467,10 +462,10 @@ TEST(slow_move_times_out)
 {
 	start_evictable();
 	pid_t slow = play_pager((struct player_plan){.bytes = 1, .slow_ms = 60000});
-	CHECK_INT(VIRGATE_RUN("suspend", "a", "--drain", "1"), 3);
-	CHECK_CONTAINS(result.err,
-		       find_line(slow, " could not be suspended: its memory was still moving after 3 s; the move "
-				       "continues, see `virgate ps --sim=devices=2,memory=4G a`\n"));
+	CHECK_REFUSAL(3,
+		      find_line(slow, " could not be suspended: its memory was still moving after 3 s; the move "
+				      "continues, see `virgate ps --sim=devices=2,memory=4G a`\n"),
+		      "suspend", "a", "--drain", "1");
 	stop_players();
 }
 

@@ -38,7 +38,7 @@ TEST(ps_prints_a_table)
 {
 	fixture_start();
 	serve_answer(list_answer);
-	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_VIRGATE("ps");
 	CHECK_CONTAINS(result.out, "NAME                      OWNER  DEVICE ");
 	CHECK_CONTAINS(result.out, "\ntrain                     ann    0  ");
 	CHECK_CONTAINS(result.out, "\nanother                   bob    0  ");
@@ -61,7 +61,7 @@ TEST(ps_prints_a_table)
 	CHECK(!strstr(result.out, "5 B"));
 	CHECK(strstr(result.out, "another") < strstr(result.out, "train")); // sorted by name
 	CHECK_STR(result.err, "");
-	CHECK_INT(VIRGATE_RUN("ps", "--quiet"), 0);
+	CHECK_VIRGATE("ps", "--quiet");
 	CHECK(!strstr(result.out, "4711"));
 	CHECK(!strstr(result.out, "shared"));
 	CHECK_CONTAINS(result.out, "  12.3 s        1\n");
@@ -72,7 +72,7 @@ TEST(ps_prints_json)
 {
 	fixture_start();
 	serve_answer(list_answer);
-	CHECK_INT(VIRGATE_RUN("ps", "--json"), 0);
+	CHECK_VIRGATE("ps", "--json");
 	json_t *json = parse_output();
 	json_t *train = json_array_get(json_object_get(json, "vgpus"), 1);
 	json_t *other = json_array_get(json_object_get(json, "vgpus"), 0);
@@ -131,10 +131,10 @@ TEST(ps_shows_named_vgpus)
 {
 	fixture_start();
 	serve_answer(list_answer);
-	CHECK_INT(VIRGATE_RUN("ps", "another"), 0);
+	CHECK_VIRGATE("ps", "another");
 	CHECK_CONTAINS(result.out, "another");
 	CHECK(!strstr(result.out, "train"));
-	CHECK_INT(VIRGATE_RUN("ps", "--json", "train", "another"), 0);
+	CHECK_VIRGATE("ps", "--json", "train", "another");
 	json_t *json = parse_output();
 	CHECK_INT(json_array_size(json_object_get(json, "vgpus")), 2);
 	json_decref(json);
@@ -144,8 +144,7 @@ TEST(ps_shows_named_vgpus)
 	CHECK_INT(VIRGATE_RUN("ps", "train", "zebra"), 1); // the vGPUs that exist are shown
 	CHECK_STR(result.err, "virgate: there is no vGPU \"zebra\"\n");
 	CHECK_CONTAINS(result.out, "4711");
-	CHECK_INT(VIRGATE_RUN("ps", "--watch", "trian"), 1);
-	CHECK_CONTAINS(result.err, "did you mean \"train\"?");
+	CHECK_REFUSAL(1, "did you mean \"train\"?", "ps", "--watch", "trian");
 }
 
 TEST(list_is_an_alias_of_ps)
@@ -154,16 +153,15 @@ TEST(list_is_an_alias_of_ps)
 
 	fixture_start();
 	serve_answer(list_answer);
-	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_VIRGATE("ps");
 	strcpy(table, result.out);
-	CHECK_INT(VIRGATE_RUN("list"), 0);
+	CHECK_VIRGATE("list");
 	CHECK_STR(result.out, table);
-	CHECK_INT(VIRGATE_RUN("help", "list"), 0);
+	CHECK_VIRGATE("help", "list");
 	CHECK_CONTAINS(result.out, "usage: virgate ps ");
 	CHECK_CONTAINS(result.out, "`virgate list` means the same.");
-	CHECK_INT(VIRGATE_RUN("lits"), 2);
-	CHECK_CONTAINS(result.err, "did you mean \"list\"?");
-	CHECK_INT(VIRGATE_RUN("help"), 0);
+	CHECK_REFUSAL(2, "did you mean \"list\"?", "lits");
+	CHECK_VIRGATE("help");
 	CHECK(!strstr(result.out, "\n  list "));
 }
 
@@ -180,7 +178,7 @@ TEST(damaged_vgpu_has_a_row)
 	snprintf(answer, sizeof answer, "%.*s\"charged\":-1,\"physical\":null,\"share\":0%s", (int)(at - list_answer),
 		 list_answer, at + strlen(figures));
 	serve_answer(answer);
-	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_VIRGATE("ps");
 	CHECK_CONTAINS(result.out, "damaged / 1.0 GiB          -         -");
 	CHECK_CONTAINS(result.out, "1.5 GiB / 8.0 GiB");
 	CHECK_STR(result.err, "");
@@ -196,7 +194,7 @@ TEST(inspect_shows_one_vgpu)
 		 (int)(strstr(first, ",{\"name\":\"another\"") - first), first);
 	CHECK(end);
 	serve_answer(answer);
-	CHECK_INT(VIRGATE_RUN("inspect", "train"), 0);
+	CHECK_VIRGATE("inspect", "train");
 	CHECK_CONTAINS(result.out, "8.0 GiB (8589934592 bytes)");
 	CHECK_CONTAINS(result.out, "share      at most 30 %, latency class\n"
 				   "mode       time\n"
@@ -209,7 +207,7 @@ TEST(inspect_shows_one_vgpu)
 	CHECK_CONTAINS(result.out, "shared     256.0 MiB (268435456 bytes)");
 	CHECK_CONTAINS(result.out, "4712  reader (guest)");
 	CHECK_CONTAINS(result.out, "4713  writer (ended)");
-	CHECK_INT(VIRGATE_RUN("inspect", "--json", "train"), 0);
+	CHECK_VIRGATE("inspect", "--json", "train");
 	json_t *json = parse_output();
 	CHECK_INT(json_integer_value(json_object_get(json_object_get(json, "vgpu"), "charged")), 1610612736);
 	json_decref(json);
@@ -223,10 +221,10 @@ TEST(devices_are_listed)
 		"Something\",\"memory\":8589934592,"
 		"\"memory_used\":1073741824,\"compute_capability\":\"9.0\",\"driver\":\"580.1\",\"simulated\":true,"
 		"\"reserved\":2147483648,\"vgpus\":2}]}");
-	CHECK_INT(VIRGATE_RUN("devices"), 0);
+	CHECK_VIRGATE("devices");
 	CHECK_CONTAINS(result.out, "NVIDIA Something (simulated)");
 	CHECK_CONTAINS(result.out, "2.0 GiB");
-	CHECK_INT(VIRGATE_RUN("devices", "--json"), 0);
+	CHECK_VIRGATE("devices", "--json");
 	json_t *json = parse_output(), *device = json_array_get(json_object_get(json, "devices"), 0);
 	CHECK_INT(json_integer_value(json_object_get(device, "reserved")), 2ll * GIB);
 	CHECK_STR(json_string_value(json_object_get(device, "compute_capability")), "9.0");
@@ -241,17 +239,17 @@ TEST(logs_list_refusals)
 		     "\"asked\":"
 		     "2147483648,"
 		     "\"charged\":7516192768,\"limit\":8589934592,\"overhead\":536870912}]}");
-	CHECK_INT(VIRGATE_RUN("logs", "train"), 0);
+	CHECK_VIRGATE("logs", "train");
 	CHECK_CONTAINS(result.out, "cuMemAlloc_v2");
 	CHECK_CONTAINS(result.out, "7.0 GiB");
-	CHECK_INT(VIRGATE_RUN("logs", "train", "--json"), 0);
+	CHECK_VIRGATE("logs", "train", "--json");
 	json_t *json = parse_output(), *refusal = json_array_get(json_object_get(json, "refusals"), 0);
 	CHECK_STR(json_string_value(json_object_get(json, "name")), "train");
 	CHECK_INT(json_integer_value(json_object_get(refusal, "asked")), 2ll * GIB);
 	CHECK(json_real_value(json_object_get(refusal, "time")) == 1700000000.25);
 	json_decref(json);
 	serve_answer("{\"ok\":true,\"refusals\":[]}");
-	CHECK_INT(VIRGATE_RUN("logs", "train"), 0);
+	CHECK_VIRGATE("logs", "train");
 	CHECK_CONTAINS(result.out, "nothing was refused");
 }
 
@@ -265,21 +263,21 @@ TEST(requests_contain_options)
 		VIRGATE_RUN("create", "train", "--memory", "1.5G", "--share", "30", "--device", "1", "--group", "lab"),
 		0);
 	CHECK_STR(result.out, "train: 1.5 GiB, share 30 %\n");
-	CHECK_INT(VIRGATE_RUN("create", "slow", "-m", "1G", "--share", "5", "--limit", "--class", "latency"), 0);
+	CHECK_VIRGATE("create", "slow", "-m", "1G", "--share", "5", "--limit", "--class", "latency");
 	CHECK_STR(result.out, "slow: 1.0 GiB, share at most 5 %, latency class\n");
-	CHECK_INT(VIRGATE_RUN("create", "fast", "-m", "1G", "--class", "latency"), 0);
+	CHECK_VIRGATE("create", "fast", "-m", "1G", "--class", "latency");
 	CHECK_STR(result.out, "fast: 1.0 GiB, share none, latency class\n");
-	CHECK_INT(VIRGATE_RUN("create", "batch", "-m", "1G", "--class", "batch"), 0);
+	CHECK_VIRGATE("create", "batch", "-m", "1G", "--class", "batch");
 	CHECK_STR(result.out, "batch: 1.0 GiB\n");
-	CHECK_INT(VIRGATE_RUN("set", "train", "--memory", "2G"), 0);
-	CHECK_INT(VIRGATE_RUN("set", "train", "--share", "40"), 0);
+	CHECK_VIRGATE("set", "train", "--memory", "2G");
+	CHECK_VIRGATE("set", "train", "--share", "40");
 	CHECK_STR(result.out, "train: share 40 %\n");
-	CHECK_INT(VIRGATE_RUN("rm", "a", "b"), 0);
+	CHECK_VIRGATE("rm", "a", "b");
 	serve_answer("{\"ok\":true,\"signalled\":2}");
-	CHECK_INT(VIRGATE_RUN("kill", "a", "b"), 0);
+	CHECK_VIRGATE("kill", "a", "b");
 	CHECK_STR(result.out, "a: sent TERM to 2 processes\nb: sent TERM to 2 processes\n");
-	CHECK_INT(VIRGATE_RUN("kill", "a", "--signal", "sigkill"), 0);
-	CHECK_INT(VIRGATE_RUN("kill", "a", "-s", "64"), 0);
+	CHECK_VIRGATE("kill", "a", "--signal", "sigkill");
+	CHECK_VIRGATE("kill", "a", "-s", "64");
 	CHECK_STR(result.out, "a: sent signal 64 to 2 processes\n");
 	read_file("requests", requests, sizeof requests);
 	CHECK_STR(requests, "{\"op\":\"create\",\"memory\":1610612736,\"name\":\"train\",\"share\":30,\"device\":\"1\","
@@ -310,7 +308,7 @@ TEST(share_without_memory_omits_memory)
 	snprintf(inspected, sizeof inspected, "{\"ok\":true,\"vgpu\":%.*s}",
 		 (int)(strstr(first, ",{\"name\":\"another\"") - first), first);
 	serve_answers((const char *const[]){"{\"ok\":true,\"vgpu\":{}}", inspected, NULL});
-	CHECK_INT(VIRGATE_RUN("create", "train", "--share", "30"), 0);
+	CHECK_VIRGATE("create", "train", "--share", "30");
 	CHECK_STR(result.out, "train: 8.0 GiB, share 30 %\n");
 	read_file("requests", requests, sizeof requests);
 	CHECK_STR(requests, "{\"op\":\"create\",\"name\":\"train\",\"share\":30,\"simulate\":\"\"}\n"
@@ -321,10 +319,10 @@ TEST(kill_reports_count)
 {
 	fixture_start();
 	serve_answer("{\"ok\":true,\"signalled\":1}");
-	CHECK_INT(VIRGATE_RUN("kill", "train", "--signal=HUP"), 0);
+	CHECK_VIRGATE("kill", "train", "--signal=HUP");
 	CHECK_STR(result.out, "train: sent HUP to 1 process\n");
 	serve_answer("{\"ok\":true,\"signalled\":0}");
-	CHECK_INT(VIRGATE_RUN("kill", "train"), 0);
+	CHECK_VIRGATE("kill", "train");
 	CHECK_STR(result.out, "train: no process runs in it, TERM was not sent\n");
 	serve_answer("{\"ok\":false,\"code\":\"denied\",\"message\":\"not yours\"}");
 	CHECK_INT(VIRGATE_RUN("kill", "train"), 1);
@@ -341,8 +339,7 @@ TEST(refusal_of_daemon_is_shown)
 	CHECK_STR(result.err, "virgate: train: asked 1.0 GiB, 7.1 GiB are in use\n");
 	CHECK_STR(result.out, "");
 	CHECK_INT(VIRGATE_RUN("rm", "train"), 1);
-	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "train", "true"), 125);
-	CHECK_CONTAINS(result.err, "7.1 GiB are in use");
+	CHECK_REFUSAL(125, "7.1 GiB are in use", "run", "--vgpu", "train", "true");
 }
 
 TEST(invalid_input_sends_no_request)
@@ -466,12 +463,10 @@ TEST(invalid_settings_stop_every_verb)
 	fixture_start();
 	serve_answer("{\"ok\":true}");
 	write_system_file("[run]\nmemory = 8G\nshare = much\n");
-	CHECK_INT(VIRGATE_RUN("ps"), 1);
-	CHECK_CONTAINS(result.err, "/system.conf:3: share: \"much\" is not a share");
-	CHECK_INT(VIRGATE_RUN("run", "true"), 125);
-	CHECK_CONTAINS(result.err, "/system.conf:3:");
+	CHECK_REFUSAL(1, "/system.conf:3: share: \"much\" is not a share", "ps");
+	CHECK_REFUSAL(125, "/system.conf:3:", "run", "true");
 	// this must work although the settings are invalid, because it does not read them
-	CHECK_INT(VIRGATE_RUN("--version"), 0);
+	CHECK_VIRGATE("--version");
 }
 
 TEST(options_override_environment_override_files)

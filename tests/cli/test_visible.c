@@ -22,15 +22,14 @@ TEST(gpu_is_chosen_among_visible_ones)
 {
 	start_on_two_gpus();
 	setenv("CUDA_VISIBLE_DEVICES", "1", 1);
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"), 0);
+	CHECK_VIRGATE("run", "--memory", "1G", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES");
 	CHECK_CONTAINS(result.out, uuids[1]);
-	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "3G"), 0);
+	CHECK_VIRGATE("create", "b", "--memory", "3G");
 	CHECK_INT(device_of("b"), 1);
 	// GPU 0 has free memory, but is not visible.
-	CHECK_INT(VIRGATE_RUN("create", "more", "--memory", "2G"), 1);
-	CHECK_CONTAINS(result.err, "GPU 1: asked for 2.0 GiB");
+	CHECK_REFUSAL(1, "GPU 1: asked for 2.0 GiB", "create", "more", "--memory", "2G");
 	setenv("CUDA_VISIBLE_DEVICES", "1,0", 1); // of several GPUs, the one with the most free memory is chosen
-	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "2G"), 0);
+	CHECK_VIRGATE("create", "a", "--memory", "2G");
 	CHECK_INT(device_of("a"), 0);
 }
 
@@ -38,39 +37,33 @@ TEST(named_device_must_be_visible)
 {
 	start_on_two_gpus();
 	setenv("CUDA_VISIBLE_DEVICES", "1", 1);
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "--device", "0", "true"), 125);
-	CHECK_CONTAINS(result.err, "asked for GPU 0");
+	CHECK_REFUSAL(125, "asked for GPU 0", "run", "--memory", "1G", "--device", "0", "true");
 	CHECK_CONTAINS(result.err, uuids[0]);
 	CHECK_CONTAINS(result.err, "CUDA_VISIBLE_DEVICES=\"1\" shows this process GPU 1:");
-	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "1G", "--device", uuids[0]), 1);
-	CHECK_CONTAINS(result.err, "CUDA_VISIBLE_DEVICES=\"1\"");
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "--device", "1", "true"), 0);
-	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "1G", "--device", uuids[1]), 0);
-	CHECK_INT(VIRGATE_RUN("create", "c", "--memory", "1G", "--device", "7"), 1);
-	CHECK_CONTAINS(result.err, "there is no GPU 7");
+	CHECK_REFUSAL(1, "CUDA_VISIBLE_DEVICES=\"1\"", "create", "a", "--memory", "1G", "--device", uuids[0]);
+	CHECK_VIRGATE("run", "--memory", "1G", "--device", "1", "true");
+	CHECK_VIRGATE("create", "b", "--memory", "1G", "--device", uuids[1]);
+	CHECK_REFUSAL(1, "there is no GPU 7", "create", "c", "--memory", "1G", "--device", "7");
 	setenv("VIRGATE_DEVICE", "0", 1);
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "true"), 125);
-	CHECK_CONTAINS(result.err, "asked for GPU 0");
+	CHECK_REFUSAL(125, "asked for GPU 0", "run", "--memory", "1G", "true");
 }
 
 TEST(entered_vgpu_must_be_visible)
 {
 	start_on_two_gpus();
-	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G", "--device", "0"), 0);
+	CHECK_VIRGATE("create", "train", "--memory", "1G", "--device", "0");
 	setenv("CUDA_VISIBLE_DEVICES", uuids[1], 1);
-	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "train", "true"), 125);
-	CHECK_CONTAINS(result.err, "vGPU train is on GPU 0");
+	CHECK_REFUSAL(125, "vGPU train is on GPU 0", "run", "--vgpu", "train", "true");
 	CHECK_CONTAINS(result.err, "shows this process GPU 1:");
-	CHECK_INT(VIRGATE_RUN("rm", "train"), 0); // no program has entered the vGPU
-	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G"), 0);
-	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "train", "true"), 0);
+	CHECK_VIRGATE("rm", "train"); // no program has entered the vGPU
+	CHECK_VIRGATE("create", "train", "--memory", "1G");
+	CHECK_VIRGATE("run", "--vgpu", "train", "true");
 	// Runs `virgate run` inside a vGPU, where it sees only the GPU of that vGPU.
 	unsetenv("CUDA_VISIBLE_DEVICES");
-	CHECK_INT(VIRGATE_RUN("create", "other", "--memory", "1G", "--device", "0"), 0);
-	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "train", "--", VIRGATE, "run", "--vgpu", "other", "true"), 125);
-	CHECK_CONTAINS(result.err, "vGPU other is on GPU 0");
-	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "nobody", "true"), 125);
-	CHECK_CONTAINS(result.err, "there is no vGPU nobody");
+	CHECK_VIRGATE("create", "other", "--memory", "1G", "--device", "0");
+	CHECK_REFUSAL(125, "vGPU other is on GPU 0", "run", "--vgpu", "train", "--", VIRGATE, "run", "--vgpu", "other",
+		      "true");
+	CHECK_REFUSAL(125, "there is no vGPU nobody", "run", "--vgpu", "nobody", "true");
 }
 
 TEST(list_is_parsed_as_in_cuda)
@@ -99,8 +92,7 @@ TEST(list_is_parsed_as_in_cuda)
 	}
 	CHECK_CONTAINS(result.err, "\"0,MIG-1\" names a MIG instance");
 	setenv("CUDA_VISIBLE_DEVICES", "", 1);
-	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "1G"), 1);
-	CHECK_CONTAINS(result.err, "CUDA_VISIBLE_DEVICES=\"\" shows this process no GPU");
+	CHECK_REFUSAL(1, "CUDA_VISIBLE_DEVICES=\"\" shows this process no GPU", "create", "a", "--memory", "1G");
 	for (int device = 0; device < 2; device++) { // names each GPU by the shortest unique prefix of its UUID
 		char beginning[48];
 		size_t length = 5;
@@ -108,7 +100,7 @@ TEST(list_is_parsed_as_in_cuda)
 			length++;
 		snprintf(beginning, sizeof beginning, "%.*s", (int)length, uuids[device]);
 		setenv("CUDA_VISIBLE_DEVICES", beginning, 1);
-		CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"), 0);
+		CHECK_VIRGATE("run", "--memory", "1G", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES");
 		CHECK_CONTAINS(result.out, uuids[device]);
 	}
 }
@@ -129,8 +121,7 @@ TEST(daemon_gets_visible_gpus)
 	       "GPU-0000000b-0000-0000-0000-000000000000,GPU-0000000a-0000-0000-0000-000000000000", 1);
 	serve_answers((const char *const[]){TWO_GPUS("0", "1024"),
 					    "{\"ok\":false,\"code\":\"limit\",\"message\":\"too much\"}", NULL});
-	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "1G"), 1);
-	CHECK_CONTAINS(result.err, "too much");
+	CHECK_REFUSAL(1, "too much", "create", "a", "--memory", "1G");
 	read_file("requests", requests, sizeof requests);
 	CHECK_CONTAINS(requests, "\"device\":[\"GPU-0000000a-0000-0000-0000-000000000000\","
 				 "\"GPU-0000000b-0000-0000-0000-000000000000\"]");
@@ -158,21 +149,19 @@ TEST(indices_count_accessible_gpus)
 	setenv("VIRGATE_CLAIMS_DIR", path, 1);
 	setenv("VIRGATE_NVML", FAKE_NVML_LIBRARY, 1);
 	set_gpus("gpu 4294967296\ngpu 4294967296\n");
-	CHECK_INT(VIRGATE_RUN("devices"), 0); // the daemon starts now, while no GPU is hidden, so it can use both GPUs
+	CHECK_VIRGATE("devices"); // the daemon starts now, while no GPU is hidden, so it can use both GPUs
 	set_gpus("hidden 1\ngpu 4294967296\n");
 	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
-	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "1G"), 0);
+	CHECK_VIRGATE("create", "a", "--memory", "1G");
 	CHECK_INT(device_of("a"), 1);
 	setenv("CUDA_VISIBLE_DEVICES", "1", 1);
-	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "1G"), 1);
-	CHECK_CONTAINS(result.err, "shows this process no GPU");
+	CHECK_REFUSAL(1, "shows this process no GPU", "create", "b", "--memory", "1G");
 	set_gpus(" nothing\n"); // the list has no GPU, so nvmlInitWithFlags() fails
-	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "1G"), 1);
-	CHECK_CONTAINS(result.err, "write whole UUIDs");
+	CHECK_REFUSAL(1, "write whole UUIDs", "create", "b", "--memory", "1G");
 	setenv("CUDA_VISIBLE_DEVICES", "GPU-00000000-0000-0000-0000-000000000001", 1);
-	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "1G"), 0);
+	CHECK_VIRGATE("create", "b", "--memory", "1G");
 	CHECK_INT(device_of("b"), 0);
-	CHECK_INT(VIRGATE_RUN("shutdown"), 0);
+	CHECK_VIRGATE("shutdown");
 	unsetenv("VIRGATE_NVML");
 	unsetenv("VIRGATE_CLAIMS_DIR");
 }
