@@ -127,3 +127,38 @@ static inline uint64_t random_word(uint64_t *state)
 		return (draw >> 4) % 67; // return shift amounts and other small numbers
 	return draw ^ draw >> 31;
 }
+
+// Runs a form on the values of one lane.
+static inline uint64_t run_in_lane(unsigned lane, const char *mnemonic, uint64_t a, uint64_t b, uint64_t c)
+{
+	const struct ptx_alu_form *form = find_form(PTX_ALU_BASE, mnemonic);
+	struct registers registers = {0};
+
+	lanes_store(&registers.source[0], lane, form->bits[0], a);
+	lanes_store(&registers.source[1], lane, form->bits[1], b);
+	lanes_store(&registers.source[2], lane, form->bits[2], c);
+	run_form(form, &registers, 1u << lane);
+	return lanes_load(&registers.d, lane, form->d_bits);
+}
+
+static inline float f32_of(uint64_t bits)
+{
+	uint32_t low = (uint32_t)bits;
+	float x;
+	memcpy(&x, &low, 4);
+	return x;
+}
+
+static inline uint32_t bits_f32(float x)
+{
+	uint32_t bits;
+	memcpy(&bits, &x, 4);
+	return bits;
+}
+
+static inline double f64_of(uint64_t bits)
+{
+	double x;
+	memcpy(&x, &bits, 8);
+	return x;
+}

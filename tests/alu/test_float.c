@@ -5,25 +5,6 @@
 
 #include "run.h"
 
-static float f32_of(uint64_t bits)
-{
-	uint32_t low = (uint32_t)bits;
-	float x;
-	memcpy(&x, &low, 4);
-	return x;
-}
-static uint32_t bits_f32(float x)
-{
-	uint32_t bits;
-	memcpy(&bits, &x, 4);
-	return bits;
-}
-static double f64_of(uint64_t bits)
-{
-	double x;
-	memcpy(&x, &bits, 8);
-	return x;
-}
 static uint64_t bits_f64(double x)
 {
 	uint64_t bits;

@@ -4,17 +4,7 @@
 
 #include "run.h"
 
-static uint64_t run_lane(const char *mnemonic, uint64_t a, uint64_t b, uint64_t c)
-{
-	const struct ptx_alu_form *form = find_form(PTX_ALU_BASE, mnemonic);
-	struct registers registers = {0};
-
-	lanes_store(&registers.source[0], 30, form->bits[0], a);
-	lanes_store(&registers.source[1], 30, form->bits[1], b);
-	lanes_store(&registers.source[2], 30, form->bits[2], c);
-	run_form(form, &registers, 1u << 30);
-	return lanes_load(&registers.d, 30, form->d_bits);
-}
+#define run_lane(...) run_in_lane(30, __VA_ARGS__)
 
 struct format {
 	const char *name;
@@ -67,25 +57,6 @@ static unsigned round_to(const struct format *f, long double x, char mode)
 	else
 		up = (mode == 'p' && !sign) || (mode == 'm' && sign);
 	return sign | (up ? high : low);
-}
-
-static float f32_of(uint32_t bits)
-{
-	float x;
-	memcpy(&x, &bits, 4);
-	return x;
-}
-static double f64_of(uint64_t bits)
-{
-	double x;
-	memcpy(&x, &bits, 8);
-	return x;
-}
-static uint32_t bits_f32(float x)
-{
-	uint32_t bits;
-	memcpy(&bits, &x, 4);
-	return bits;
 }
 
 static long double half_value(const struct format *f, unsigned code)

@@ -1,21 +1,10 @@
 // Compares the integer forms with 128-bit arithmetic, and with definitions that compute bit by bit.
 #include "run.h"
 
+#define run_one(...) run_in_lane(9, __VA_ARGS__)
+
 typedef unsigned __int128 u128;
 typedef __int128 s128;
-
-// Runs a form on the values of one lane.
-static uint64_t run_one(const char *mnemonic, uint64_t a, uint64_t b, uint64_t c)
-{
-	const struct ptx_alu_form *form = find_form(PTX_ALU_BASE, mnemonic);
-	struct registers registers = {0};
-
-	lanes_store(&registers.source[0], 9, form->bits[0], a);
-	lanes_store(&registers.source[1], 9, form->bits[1], b);
-	lanes_store(&registers.source[2], 9, form->bits[2], c);
-	run_form(form, &registers, 1u << 9);
-	return lanes_load(&registers.d, 9, form->d_bits);
-}
 
 static uint64_t low_bits(u128 x, unsigned bits)
 {

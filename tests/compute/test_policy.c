@@ -203,6 +203,20 @@ TEST(weighted_fair_interleaves)
 	close_rig(&rig);
 }
 
+// Measures the fraction of the GPU time that one of two compute units gets in the next second. Destroys both units and
+// the rig.
+static double part_of_a_second(struct rig *rig, struct vg_compute_unit *units[2], int which)
+{
+	double parts[2];
+
+	measure(units, 2, 1, parts);
+	printf("  SM-seconds: %.3f %.3f\n", parts[0], parts[1]);
+	for (int u = 0; u < 2; u++)
+		vg_compute_unit_destroy(units[u]);
+	close_rig(rig);
+	return parts[which];
+}
+
 // Measures the fraction of the GPU time that a compute unit gets in the second after it was idle. It should be half. If
 // idle time counted as credit, it would be at least four fifths.
 static double part_after_idling(void)
@@ -210,18 +224,12 @@ static double part_after_idling(void)
 	struct rig rig = rig_of(VG_COMPUTE_WEIGHTED_FAIR, 0, 0);
 	unsigned ms = rounds_of_a_millisecond(&rig);
 	struct vg_compute_unit *units[] = {unit_of(&rig, "busy", 0.5), unit_of(&rig, "idle", 0.5)};
-	double parts[2];
 
 	load(&rig, units[0], ms, 10000);
 	pause_ms(800); // only the other compute unit has work
 	CHECK(info_of(units[1]).sm_seconds == 0);
 	load(&rig, units[1], ms, 10000);
-	measure(units, 2, 1, parts);
-	printf("  SM-seconds: %.3f %.3f\n", parts[0], parts[1]);
-	for (int u = 0; u < 2; u++)
-		vg_compute_unit_destroy(units[u]);
-	close_rig(&rig);
-	return parts[1];
+	return part_of_a_second(&rig, units, 1);
 }
 
 TEST(idle_time_earns_no_claim)
@@ -236,7 +244,6 @@ static double part_after_a_pause(void)
 	struct rig rig = rig_of(VG_COMPUTE_WEIGHTED_FAIR, 0, 0);
 	unsigned ms = rounds_of_a_millisecond(&rig);
 	struct vg_compute_unit *units[] = {unit_of(&rig, "busy", 0.5), unit_of(&rig, "paused", 0.5)};
-	double parts[2];
 
 	OK(vg_compute_unit_pause(units[1]));
 	load(&rig, units[1], ms, 10000);
@@ -244,12 +251,7 @@ static double part_after_a_pause(void)
 	pause_ms(1500);
 	CHECK(info_of(units[1]).sm_seconds == 0);
 	OK(vg_compute_unit_resume(units[1]));
-	measure(units, 2, 1, parts);
-	printf("  SM-seconds: %.3f %.3f\n", parts[0], parts[1]);
-	for (int u = 0; u < 2; u++)
-		vg_compute_unit_destroy(units[u]);
-	close_rig(&rig);
-	return parts[1];
+	return part_of_a_second(&rig, units, 1);
 }
 
 TEST(a_pause_earns_no_claim)
@@ -355,13 +357,7 @@ static double part_after_a_change(void)
 	// time slices of a second would be too coarse for this tolerance
 	CHECK(shares_hold(units, 2, (double[]){0.5, 0.5}, 0.05));
 	OK(vg_compute_set_policy(rig.compute, VG_COMPUTE_WEIGHTED_FAIR));
-	double parts[2];
-	measure(units, 2, 1, parts);
-	printf("  SM-seconds: %.3f %.3f\n", parts[0], parts[1]);
-	for (int u = 0; u < 2; u++)
-		vg_compute_unit_destroy(units[u]);
-	close_rig(&rig);
-	return parts[0];
+	return part_of_a_second(&rig, units, 0);
 }
 
 TEST(policy_and_time_slice_change_under_load)

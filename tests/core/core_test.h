@@ -43,13 +43,19 @@ static inline size_t free_on(struct vg_device *device)
 		CHECK_INT(free_after_, free_before_);                  \
 	} while (0)
 
-static inline struct vg_context *first_context(void)
+static inline struct vg_device *first_device(void)
 {
 	struct vg_device *device;
-	struct vg_context *context;
 
 	OK(vg_device_get(0, &device));
-	OK(vg_context_primary(device, &context));
+	return device;
+}
+
+static inline struct vg_context *first_context(void)
+{
+	struct vg_context *context;
+
+	OK(vg_context_primary(first_device(), &context));
 	return context;
 }
 
@@ -58,11 +64,10 @@ static inline struct vg_context *green_context(int sms)
 {
 	struct vg_context_options options = {.size = sizeof options, .sm_count = 1};
 	struct vg_sm_resource *all, *group;
+	struct vg_device *device = first_device();
 	struct vg_context *context;
-	struct vg_device *device;
 	size_t made;
 
-	OK(vg_device_get(0, &device));
 	OK(vg_device_sm_resource(device, &all));
 	OK(vg_sm_resource_split_by_count(all, sms, 0, 1, &group, &made, NULL));
 	options.sms = &group;

@@ -40,14 +40,19 @@ static inline struct vg_kernel *kernel_of(struct bench *bench, const char *name)
 	return kernel;
 }
 
+static inline void launch_and_wait(struct bench *bench, struct vg_graph *graph)
+{
+	OK(vg_graph_launch(graph, bench->stream));
+	OK(vg_stream_sync(bench->stream));
+}
+
 // Instantiates the definition, launches the graph once, and waits.
 static inline struct vg_graph *bench_run(struct bench *bench)
 {
 	struct vg_graph *graph;
 
 	OK(vg_graph_definition_instantiate(bench->definition, NULL, &graph));
-	OK(vg_graph_launch(graph, bench->stream));
-	OK(vg_stream_sync(bench->stream));
+	launch_and_wait(bench, graph);
 	return graph;
 }
 
@@ -66,8 +71,7 @@ static inline struct vg_graph *builder_run(struct bench *bench, struct vg_graph_
 	struct vg_graph *graph;
 
 	OK(vg_graph_builder_complete(builder, NULL, &graph));
-	OK(vg_graph_launch(graph, bench->stream));
-	OK(vg_stream_sync(bench->stream));
+	launch_and_wait(bench, graph);
 	return graph;
 }
 

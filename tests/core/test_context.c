@@ -4,14 +4,6 @@
 
 #define GREEN(...) (&(struct vg_context_options){.size = sizeof(struct vg_context_options), __VA_ARGS__})
 
-static struct vg_device *first_device(void)
-{
-	struct vg_device *device;
-
-	OK(vg_device_get(0, &device));
-	return device;
-}
-
 TEST(set_current_and_restore)
 {
 	struct vg_context *context = first_context();

@@ -256,8 +256,7 @@ TEST(event_nodes_record_and_wait_and_keep_the_event)
 	OK(vg_event_close(second));
 	REFUSED(vg_graph_node_set_event(wait, second), VG_CLOSED, "the event has been closed");
 	vg_event_destroy(second);
-	OK(vg_graph_launch(graph, bench.stream)); // the executable graph keeps the event, too
-	OK(vg_stream_sync(bench.stream));
+	launch_and_wait(&bench, graph); // the executable graph keeps the event, too
 	vg_graph_destroy(graph);
 	bench_close(&bench);
 }

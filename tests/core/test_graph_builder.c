@@ -54,8 +54,7 @@ TEST(a_captured_callback_runs_at_each_launch)
 	OK(vg_graph_builder_complete(builder, NULL, &graph));
 	vg_graph_builder_destroy(builder);
 	for (int i = 0; i < 3; i++)
-		OK(vg_graph_launch(graph, bench.stream));
-	OK(vg_stream_sync(bench.stream));
+		launch_and_wait(&bench, graph);
 	CHECK_INT(ran, 6);
 	vg_graph_destroy(graph);
 	bench_close(&bench);
@@ -121,8 +120,7 @@ TEST(a_graph_keeps_captured_kernels)
 	bench.code = NULL;
 	struct vg_graph *graph = finish(&bench, builder);
 	CHECK_INT(word_at(&bench, word), 3);
-	OK(vg_graph_launch(graph, bench.stream));
-	OK(vg_stream_sync(bench.stream));
+	launch_and_wait(&bench, graph);
 	CHECK_INT(word_at(&bench, word), 6);
 	vg_graph_destroy(graph);
 	free_words(bench.context, word);
@@ -297,8 +295,7 @@ TEST(an_ended_builder_returns_its_definition)
 	OK(vg_graph_add_callback(definition, &node, 1, count, &where, sizeof where, &next));
 	OK(vg_graph_builder_complete(builder, NULL, &graph));
 	vg_graph_builder_destroy(builder);
-	OK(vg_graph_launch(graph, bench.stream));
-	OK(vg_stream_sync(bench.stream));
+	launch_and_wait(&bench, graph);
 	CHECK_INT(ran, 2);
 	CHECK_INT(vg_graph_node_is_valid(next), 1);
 	vg_graph_definition_destroy(definition);

@@ -19,8 +19,7 @@ static void read_all(struct bench *bench, struct words *words)
 
 static void launch_and_read(struct bench *bench, struct vg_graph *graph, struct words *words)
 {
-	OK(vg_graph_launch(graph, bench->stream));
-	OK(vg_stream_sync(bench->stream));
+	launch_and_wait(bench, graph);
 	read_all(bench, words);
 }
 
@@ -102,8 +101,7 @@ TEST(while_runs_its_body_until_the_condition_is_0)
 	struct vg_graph *graph = bench_run(&bench);
 	read_all(&bench, &w);
 	CHECK(w.values[0] == 0 && w.values[1] == 5);
-	OK(vg_graph_launch(graph, bench.stream)); // the condition has its default again
-	OK(vg_stream_sync(bench.stream));
+	launch_and_wait(&bench, graph); // the condition has its default again
 	read_all(&bench, &w);
 	CHECK_INT(w.values[1], 10);
 	vg_graph_destroy(graph);
@@ -138,8 +136,7 @@ TEST(switch_runs_the_branch_of_that_number_or_none)
 	CHECK(w.values[0] == 0 && w.values[1] == 0 && w.values[2] == 1);
 	unsigned value = 9;
 	OK(vg_graph_set_kernel(graph, first, KERNEL(set, CONFIG(1, 1), VG_ARGUMENT(condition), VG_ARGUMENT(value))));
-	OK(vg_graph_launch(graph, bench.stream));
-	OK(vg_stream_sync(bench.stream));
+	launch_and_wait(&bench, graph);
 	read_all(&bench, &w);
 	CHECK(w.values[0] == 0 && w.values[1] == 0 && w.values[2] == 1);
 	vg_graph_destroy(graph);

@@ -8,12 +8,6 @@ static void count(void *data)
 	++**(int **)data;
 }
 
-static void launch_and_wait(struct bench *bench, struct vg_graph *graph)
-{
-	OK(vg_graph_launch(graph, bench->stream));
-	OK(vg_stream_sync(bench->stream));
-}
-
 TEST(executable_options)
 {
 	struct bench bench = bench_open();

@@ -256,8 +256,7 @@ TEST(a_new_child_of_an_executable_is_kept)
 	vg_graph_definition_destroy(child);
 	release_dropped(&bench);
 	CHECK_INT(witness.dropped, 0);
-	OK(vg_graph_launch(graph, bench.stream));
-	OK(vg_stream_sync(bench.stream));
+	launch_and_wait(&bench, graph);
 	read_words(bench.context, &seen, word, 1);
 	CHECK_INT(seen, 4);
 	CHECK_INT(witness.dropped, 0);

@@ -219,25 +219,39 @@ TEST(failed_restore_changes_nothing)
 	vg_ledger_close(ledger);
 }
 
+// Dumps a program, and kills its restorer at this step, while another tenant uses the old slot. Returns whether the
+// restorer had ended before.
+static bool kill_restorer(struct vg_ledger *ledger, int step, struct vg_ledger **ret_other, struct program *ret_program)
+{
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, CHARGED), 0);
+	*ret_program = dump_program(ledger);
+	CHECK_INT(vg_ledger_open(ledger_path, ret_other), 0);
+	CHECK_INT(vg_ledger_reserve(*ret_other, VG_LEDGER_DEVICE, MIB), 0);
+	run_until(ledger, do_restore, step, SIGKILL);
+	bool ended = reached_end;
+	reap_all_dead(ledger);
+	return ended;
+}
+
+static void end_handover(struct vg_ledger *ledger, struct vg_ledger *other, struct program *program)
+{
+	kill_program(program);
+	reap_all_dead(ledger);
+	vg_ledger_leave(other);
+	vg_ledger_close(other);
+	check_sum(ledger, CHARGED);
+	vg_ledger_close(ledger);
+}
+
 // Kills the restorer at every step. The charge must belong to the restorer or to the restored process.
 TEST(sum_is_exact_if_restorer_is_killed)
 {
 	for (int step = 0;; step++) {
 		struct vg_ledger *ledger = create_ledger(16 * MIB), *other;
-		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, CHARGED), 0);
-		struct program program = dump_program(ledger);
-		CHECK_INT(vg_ledger_open(ledger_path, &other), 0);
-		CHECK_INT(vg_ledger_reserve(other, VG_LEDGER_DEVICE, MIB), 0);
-		run_until(ledger, do_restore, step, SIGKILL);
-		bool ended = reached_end;
-		reap_all_dead(ledger);
+		struct program program;
+		bool ended = kill_restorer(ledger, step, &other, &program);
 		CHECK(vg_ledger_charged(ledger) == CHARGED + MIB || vg_ledger_charged(ledger) == CHARGED + 5 * MIB);
-		kill_program(&program);
-		reap_all_dead(ledger);
-		vg_ledger_leave(other);
-		vg_ledger_close(other);
-		check_sum(ledger, CHARGED);
-		vg_ledger_close(ledger);
+		end_handover(ledger, other, &program);
 		if (ended) {
 			CHECK(step >= 30);
 			return;
@@ -251,13 +265,8 @@ TEST(process_continues_correctly_if_restorer_is_killed)
 {
 	for (int step = 0;; step++) {
 		struct vg_ledger *ledger = create_ledger(64 * MIB), *other;
-		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, CHARGED), 0);
-		struct program program = dump_program(ledger);
-		CHECK_INT(vg_ledger_open(ledger_path, &other), 0);
-		CHECK_INT(vg_ledger_reserve(other, VG_LEDGER_DEVICE, MIB), 0);
-		run_until(ledger, do_restore, step, SIGKILL);
-		bool ended = reached_end;
-		reap_all_dead(ledger);
+		struct program program;
+		bool ended = kill_restorer(ledger, step, &other, &program);
 		struct vg_ledger_tenant tenant;
 		unsigned int cursor = 0;
 		uint64_t sum = 0;
@@ -269,12 +278,7 @@ TEST(process_continues_correctly_if_restorer_is_killed)
 				CHECK_INT(tenant.used, MIB);
 		}
 		CHECK_INT(sum, vg_ledger_charged(ledger));
-		kill_program(&program);
-		reap_all_dead(ledger);
-		vg_ledger_leave(other);
-		vg_ledger_close(other);
-		check_sum(ledger, CHARGED);
-		vg_ledger_close(ledger);
+		end_handover(ledger, other, &program);
 		if (ended) {
 			CHECK(step >= 30);
 			return;

@@ -4,14 +4,6 @@
 
 #define MIB (1ull << 20)
 
-static inline struct vg_device *first_device(void)
-{
-	struct vg_device *device;
-
-	OK(vg_device_get(0, &device));
-	return device;
-}
-
 static inline struct vg_manager *open_manager(const struct vg_manager_options *options)
 {
 	struct vg_manager *manager;

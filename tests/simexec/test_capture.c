@@ -1,7 +1,5 @@
-// Tests capture across streams and threads, and its errors.
+// Tests capture across streams, and its errors. The conformance tests check the modes of threads.
 #include "program.h"
-
-#include <pthread.h>
 
 static CUstream stream, other;
 static CUevent fork_event, join_event;
@@ -107,60 +105,6 @@ TEST(events_from_outside_are_isolated)
 	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	CHECK_INT(cuStreamWaitEvent(stream, join_event, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
 	CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-}
-
-static void *end_capture(void *result)
-{
-	CUcontext context;
-	CUgraph graph;
-	cuDevicePrimaryCtxRetain(&context, 0);
-	cuCtxSetCurrent(context);
-	*(CUresult *)result = cuStreamEndCapture(stream, &graph);
-	return NULL;
-}
-
-static void *allocate(void *result)
-{
-	CUcontext context;
-	CUdeviceptr data;
-	cuDevicePrimaryCtxRetain(&context, 0);
-	cuCtxSetCurrent(context);
-	*(CUresult *)result = cuMemAlloc_v2(&data, 4);
-	return NULL;
-}
-
-static CUresult run_in_thread(void *(*what)(void *))
-{
-	CUresult result = CUDA_ERROR_UNKNOWN;
-	pthread_t thread;
-	pthread_create(&thread, NULL, what, &result);
-	pthread_join(thread, NULL);
-	return result;
-}
-
-TEST(modes_restrict_threads)
-{
-	start();
-	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-	CUdeviceptr data;
-	CUgraph graph = NULL;
-
-	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-	CHECK_INT(run_in_thread(allocate), CUDA_SUCCESS);
-	CHECK_INT(run_in_thread(end_capture), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
-	(void)cuStreamEndCapture(stream, &graph);
-	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-	CHECK_INT(run_in_thread(allocate), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-	CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-	// During a capture, a thread whose capture mode is relaxed may allocate.
-	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-	CU(cuThreadExchangeStreamCaptureMode(&mode));
-	CHECK_INT(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
-	CU(cuMemAlloc_v2(&data, 4));
-	CU(cuThreadExchangeStreamCaptureMode(&mode));
-	CHECK_INT(mode, CU_STREAM_CAPTURE_MODE_RELAXED);
-	CU(cuStreamEndCapture(stream, &graph));
-	CU(cuGraphDestroy(graph));
 }
 
 TEST(a_capture_can_extend_a_graph)

@@ -10,18 +10,23 @@ static void start(void)
 		CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 }
 
+static CUDA_KERNEL_NODE_PARAMS node_params(const char *name, unsigned threads, void **arguments)
+{
+	return (CUDA_KERNEL_NODE_PARAMS){.func = kernel(name),
+					 .gridDimX = 1,
+					 .gridDimY = 1,
+					 .gridDimZ = 1,
+					 .blockDimX = threads,
+					 .blockDimY = 1,
+					 .blockDimZ = 1,
+					 .kernelParams = arguments};
+}
+
 static CUgraphNode add_node(CUgraph graph, const CUgraphNode *after, size_t count, CUdeviceptr *data, int *n, int *by)
 {
 	CUgraphNode node;
 	void *arguments[] = {data, n, by};
-	CUDA_KERNEL_NODE_PARAMS params = {.func = kernel("add"),
-					  .gridDimX = 1,
-					  .gridDimY = 1,
-					  .gridDimZ = 1,
-					  .blockDimX = 32,
-					  .blockDimY = 1,
-					  .blockDimZ = 1,
-					  .kernelParams = arguments};
+	CUDA_KERNEL_NODE_PARAMS params = node_params("add", 32, arguments);
 	CU(cuGraphAddKernelNode_v2(&node, graph, after, count, &params));
 	return node;
 }
@@ -200,14 +205,7 @@ TEST(a_while_node_loops)
 	CUgraph body = loop.conditional.phGraph_out[0];
 	inner = add_node(body, NULL, 0, &sum, &n, &by);
 	void *arguments[] = {&condition, &data};
-	CUDA_KERNEL_NODE_PARAMS params = {.func = kernel("countdown"),
-					  .gridDimX = 1,
-					  .gridDimY = 1,
-					  .gridDimZ = 1,
-					  .blockDimX = 1,
-					  .blockDimY = 1,
-					  .blockDimZ = 1,
-					  .kernelParams = arguments};
+	CUDA_KERNEL_NODE_PARAMS params = node_params("countdown", 1, arguments);
 	CU(cuGraphAddKernelNode_v2(&inner, body, &inner, 1, &params));
 	CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
 	for (int i = 1; i <= 2; i++) {
@@ -234,14 +232,7 @@ TEST(a_switch_node_selects_a_body)
 	CU(cuGraphCreate(&graph, 0));
 	CU(cuGraphConditionalHandleCreate(&condition, graph, NULL, 0, 0));
 	void *arguments[] = {&condition, &value};
-	CUDA_KERNEL_NODE_PARAMS params = {.func = kernel("choose"),
-					  .gridDimX = 1,
-					  .gridDimY = 1,
-					  .gridDimZ = 1,
-					  .blockDimX = 1,
-					  .blockDimY = 1,
-					  .blockDimZ = 1,
-					  .kernelParams = arguments};
+	CUDA_KERNEL_NODE_PARAMS params = node_params("choose", 1, arguments);
 	CU(cuGraphAddKernelNode_v2(&chooser, graph, NULL, 0, &params));
 	CUgraphNodeParams choice = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
 	choice.conditional.handle = condition;

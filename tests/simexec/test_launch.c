@@ -45,16 +45,11 @@ TEST(deprecated_launch_calls)
 	CHECK_INT(word(data + 28), 11);
 }
 
-TEST(launches_beyond_limits_fail)
+// The conformance tests check the limits of all kernels.
+TEST(launches_beyond_the_limit_of_the_kernel_fail)
 {
 	load_kernels();
-	CUfunction function = kernel("empty");
 	CUdeviceptr data = words(1);
-	CHECK_INT(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
-	CHECK_INT(LAUNCH(function, 0, 1, 0, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(LAUNCH(function, 1, 1025, 0, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(cuLaunchKernel(function, 1, 65536, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(cuLaunchKernel(function, 1, 1, 1, 1, 1, 65, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
 	CU(LAUNCH(kernel("narrow"), 1, 64, 0, NULL, &data));
 	CHECK_INT(LAUNCH(kernel("narrow"), 1, 65, 0, NULL, &data), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(word(data), 64);
