@@ -13,6 +13,11 @@ static bool is_system_wide; // whether start_broker() starts the system's daemon
 static const char *simulated_gpu = "memory=1G,ctx=16M";
 static rlim_t descriptor_limit; // the descriptor limit of the next daemon; 0: the same limit as the test's
 
+// A valid offer of one range.
+static const struct share_header valid_header = {
+	.magic = SHARE_MAGIC, .version = SHARE_VERSION, .count = 1, .total = 1, .size = sizeof(struct share_entry)};
+static const struct share_entry valid_entry = {.bytes = MIB, .mapped = 2 * MIB, .granularity = 2 * MIB};
+
 // Starts a daemon that kills itself at the given step of the broker's work (BROKER_STEP); -1: never. Returns whether
 // the daemon listens.
 static inline bool start_broker_program(const char *program, int step)

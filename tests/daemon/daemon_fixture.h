@@ -115,6 +115,19 @@ static inline pid_t start_daemon_at(const char *at, const char *idle_seconds, bo
 	return launch_daemon(at, state, "--idle-seconds", idle_seconds, ret_ready);
 }
 
+// Starts a second daemon, which shares the GPUs with the first one.
+static inline pid_t start_other_daemon(char ret_socket[330])
+{
+	char other_dir[300];
+	bool ready;
+
+	snprintf(other_dir, sizeof other_dir, "%s/other", directory);
+	snprintf(ret_socket, 330, "%s/virgated.sock", other_dir);
+	pid_t other = start_daemon_at(other_dir, "0", &ready);
+	CHECK(ready);
+	return other;
+}
+
 static inline void start_daemon(void)
 {
 	bool ready;

@@ -254,12 +254,8 @@ static void check_offer_refused(const struct share_header *header, const struct 
 
 TEST(invalid_offers_are_refused)
 {
-	struct share_header header = {.magic = SHARE_MAGIC,
-				      .version = SHARE_VERSION,
-				      .count = 1,
-				      .total = 1,
-				      .size = sizeof(struct share_entry)};
-	struct share_entry entry = {.bytes = MIB, .mapped = 2 * MIB, .granularity = 2 * MIB};
+	struct share_header header = valid_header;
+	struct share_entry entry = valid_entry;
 	int memory[2], pipes[2];
 
 	start_fresh_broker();

@@ -441,12 +441,8 @@ static void check_prompt(void)
 
 TEST(blocking_close_delays_no_other_client)
 {
-	struct share_header header = {.magic = SHARE_MAGIC,
-				      .version = SHARE_VERSION,
-				      .count = 1,
-				      .total = 1,
-				      .size = sizeof(struct share_entry)};
-	struct share_entry entry = {.bytes = MIB, .mapped = 2 * MIB, .granularity = 2 * MIB};
+	struct share_header header = valid_header;
+	struct share_entry entry = valid_entry;
 	int other, fd;
 
 	start_fresh_broker();

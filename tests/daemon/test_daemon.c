@@ -153,15 +153,11 @@ TEST(limit_below_the_charge_is_refused)
 // Two daemons share one GPU: two runtime directories, one directory of claims.
 TEST(limits_of_all_daemons_fit_the_device)
 {
-	char other_dir[300], other_socket[330];
-	bool ready;
+	char other_socket[330];
 
 	fresh_node();
 	start_daemon();
-	snprintf(other_dir, sizeof other_dir, "%s/other", directory);
-	snprintf(other_socket, sizeof other_socket, "%s/virgated.sock", other_dir);
-	pid_t other = start_daemon_at(other_dir, "0", &ready);
-	CHECK(ready);
+	pid_t other = start_other_daemon(other_socket);
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0}", 5 * GIB));
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'create','name':'b','memory':%llu,'device':0}", 4 * GIB), "limit",
 		      "other vGPUs reserve 5.0 GiB of its 8.0 GiB");

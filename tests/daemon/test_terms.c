@@ -342,15 +342,11 @@ TEST(damaged_vgpu_has_no_share)
 // Starts two daemons that share one GPU. Only one of them can control compute shares there.
 TEST(only_one_daemon_controls_the_shares_of_a_gpu)
 {
-	char other_dir[300], other_socket[330], name[64];
-	bool ready;
+	char other_socket[330], name[64];
 
 	fresh_node();
 	start_daemon();
-	snprintf(other_dir, sizeof other_dir, "%s/other", directory);
-	snprintf(other_socket, sizeof other_socket, "%s/virgated.sock", other_dir);
-	pid_t other = start_daemon_at(other_dir, "0", &ready);
-	CHECK(ready);
+	pid_t other = start_other_daemon(other_socket);
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':30,'device':0}", GIB));
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'b','memory':%llu,'share':90,'device':0}", GIB));
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'c','memory':%llu,'device':0}", GIB));
