@@ -1,5 +1,7 @@
 #include "daemon/residence.h"
 
+#include <unistd.h>
+
 #include "daemon/admission.h"
 #include "daemon/arbiter.h"
 #include "daemon/deadline.h"
@@ -196,7 +198,7 @@ static void carry_out_orders(struct node *node, struct vgpu *const *vgpus, const
 	for (size_t i = 0; i < count; i++)
 		is_one_leaving |= orders[i].out && orders[i].state == RESIDENCE_LEAVING && orders[i].has_drained;
 	for (size_t i = 0; i < count; i++) {
-		eviction_name_holder(vgpus[i], orders[i].out ? holder : "");
+		eviction_name_holder(vgpus[i], orders[i].out && holder != vgpus[i]->name ? holder : "");
 		// Programs that need memory meanwhile wait for the room: those that return, and those that allocate.
 		eviction_set_room_comes(vgpus[i], !orders[i].out && is_one_leaving);
 	}
@@ -220,8 +222,8 @@ static void carry_out_orders(struct node *node, struct vgpu *const *vgpus, const
 static void report_thrashing(size_t device, unsigned int percent)
 {
 	if (percent)
-		say("GPU %zu: in %u %% of the last minute, memory of evictable vGPUs was moving; their programs "
-		    "waited meanwhile: let fewer of them run at the same time, or give each vGPU less memory",
+		say("GPU %zu: in %u %% of the last minute or more, memory of evictable vGPUs was moving; their "
+		    "programs waited meanwhile: let fewer of them run at the same time, or give each vGPU less memory",
 		    device, percent);
 }
 
@@ -243,11 +245,11 @@ static void move_vgpus(struct node *node, size_t device, uint64_t now, uint64_t 
 		vgpus[count] = vgpu;
 		orders[count++] = describe_vgpu(vgpu, &facts, shared_now);
 	}
-	report_thrashing(device, thrash_note(&thrash[device], is_one_copying, shared_now));
-	if (!count)
-		return;
 	uint64_t capacity = admission_for_evictable(node, device);
 	bool fit = residence_most(orders, count) <= capacity;
+	report_thrashing(device, thrash_note(&thrash[device], is_one_copying && !fit, shared_now));
+	if (!count)
+		return;
 	bool are_watched = !fit;
 	for (size_t i = 0; i < count; i++)
 		are_watched |= orders[i].idle_ns != 0;
@@ -287,7 +289,8 @@ void residence_begin(struct node *node, struct vgpu *vgpu)
 		return;
 	vgpu->residence = (struct residence){.is_evicted = atomic_load(&page->out) && !atomic_load(&page->suspended)};
 	vgpu->residence.is_evicted |= !has_room(node, vgpu);
-	atomic_store(&page->swept, pager_file_place());
+	pager_file_sweep(0);
+	atomic_store(&page->swept, pager_file_place(geteuid()));
 	eviction_apply(vgpu, DRAIN_MS);
 }
 

@@ -411,8 +411,8 @@ static void reap_tenant(struct node *node, struct tenant *tenant)
 	if (refunded)
 		say("process %d of vGPU %s %s: %s refunded", (int)tenant->pid, vgpu->name,
 		    tenant->is_dead ? "ended" : "runs another program", vg_size_format(refunded, text));
-	if (vgpu->evictable && tenant->is_dead)
-		pager_file_sweep();
+	if (vgpu->evictable)
+		pager_file_sweep(tenant->is_dead ? 0 : tenant->pid);
 	if (!tenant->exports_reported)
 		note_leave(node, tenant, tenant->is_dead ? JOURNAL_DIED : JOURNAL_LEFT, refunded,
 			   tenant->was_killed ? "killed, because the vGPU is removed"

@@ -323,7 +323,9 @@ bool shim_evict_try_again(struct shim_evict_attempt *attempt, CUresult result)
 		return false;
 	pager_leave();
 	pager_sleep(look_for_room_ns);
+	uint64_t left_ns = vg_clock_monotonic_ns();
 	pager_enter(attempt->entry);
+	attempt->began_ns += vg_clock_monotonic_ns() - left_ns; // does not count the wait while the memory is away
 	attempt->is_room_coming = is_room_coming();
 	return true;
 }

@@ -481,7 +481,7 @@ enum vg_status dump_run(const struct vg_dump_options *options, const struct dump
 	enum vg_status status = check_options(options);
 	if (status)
 		return status;
-	pager_file_sweep(); // remove pager files of ended processes, because the files use host memory
+	pager_file_sweep(0); // remove pager files of ended processes, because the files use host memory
 	status = make_image(&dump);
 	status = status ? roll_back(&dump, status) : end_processes(&dump);
 	remaps_put_back(&dump.remaps);

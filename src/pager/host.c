@@ -218,6 +218,17 @@ static struct piece *find_lost(void)
 	return NULL;
 }
 
+// Allocates the pages of a piece that are missing since it was parked, and maps all of them, in several threads: the
+// driver would map them one after the other. Returns false if the file system has no room for them.
+static bool fill_lost(const struct piece *piece)
+{
+	int error = populate_pages(piece->memory, piece->size);
+
+	if (error == EINVAL && piece->is_in_file)
+		return fallocate(file_fd, 0, piece->offset, (off_t)piece->size) == 0;
+	return error == 0 || error == EINVAL;
+}
+
 // Pins one more piece of host memory, unless `bytes` bytes are pinned and free already. Call it with the lock held.
 static enum pager_host_step grow_locked(uint64_t bytes, uint64_t kept, uint64_t *ret_missing)
 {
@@ -229,7 +240,10 @@ static enum pager_host_step grow_locked(uint64_t bytes, uint64_t kept, uint64_t 
 		return PAGER_HOST_SHORT;
 	}
 	if (lost) {
-		populate_pages(lost->memory, lost->size); // several threads map the pages faster than the driver does
+		if (!fill_lost(lost)) {
+			*ret_missing = lost->size;
+			return PAGER_HOST_SHORT;
+		}
 		pin_piece(lost);
 		return PAGER_HOST_MORE;
 	}
@@ -373,13 +387,15 @@ static void unmap_file(void)
 	file_fd = -1;
 }
 
+// Gives the file a name, unless it has one. Another process may have removed an earlier name: without it, the memory
+// would be lost as soon as the file is closed.
 static int name_file(void)
 {
 	struct pager_file file;
 	int r;
 
 	if (file_name.number)
-		return 0;
+		return pager_file_is_named(file_fd, &file_name) ? 0 : -ENOENT;
 	if (!has_file())
 		return -EBADF;
 	r = pager_file_choose(0, &file);
@@ -536,6 +552,16 @@ uint64_t pager_host_bytes(void)
 	bytes = all_bytes;
 	pthread_mutex_unlock(&lock);
 	return bytes;
+}
+
+bool pager_host_has_lost_name(void)
+{
+	bool has_lost;
+
+	pthread_mutex_lock(&lock);
+	has_lost = file_name.number && !pager_file_is_named(file_fd, &file_name);
+	pthread_mutex_unlock(&lock);
+	return has_lost;
 }
 
 bool pager_host_is_named(void)

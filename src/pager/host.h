@@ -1,8 +1,9 @@
 // Manages pinned host memory for chunks that leave the device. The memory lies in a file without a name in a tmpfs
 // (pager/host_file.h), or is anonymous if the tmpfs has no space. Either way, the kernel frees the memory when the
-// process ends. The memory grows in pieces, which stay pinned. A room is the place of one chunk in this memory, and may
-// extend over several pieces. If rooms are always taken in the same order, they leave no gaps, whatever their sizes.
-// Call these functions in the pager's thread, or inside the gate.
+// process ends. After a dump the file may have a name; then the daemon removes it. The memory grows in pieces, which
+// stay pinned. A room is the place of one chunk in this memory, and may extend over several pieces. If rooms are always
+// taken in the same order, they leave no gaps, whatever their sizes. Call these functions in the pager's thread, or
+// inside the gate.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,7 +52,9 @@ void pager_host_release(void);
 bool pager_host_release_step(void);
 // Returns how much host memory is allocated, in use or not.
 uint64_t pager_host_bytes(void);
-// Returns whether the file has a name.
+// Returns whether the file was given a name.
 bool pager_host_is_named(void);
+// Returns whether the file was given a name and cannot be opened by it any more.
+bool pager_host_has_lost_name(void);
 // Closes the file in a forked child, which does not have the memory.
 void pager_host_reset(void);

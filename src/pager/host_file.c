@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
+#include "base/hash.h"
 
 #define PREFIX "virgate-host."
 
@@ -122,7 +123,17 @@ void pager_file_unlink(const struct pager_file *file)
 	unlink(path);
 }
 
-void pager_file_sweep(void)
+bool pager_file_is_named(int fd, const struct pager_file *file)
+{
+	char path[sizeof PAGER_FILE_DIRECTORY + PAGER_FILE_NAME];
+	struct stat open_one, named;
+
+	format_path(file, path);
+	return fstat(fd, &open_one) == 0 && lstat(path, &named) == 0 && open_one.st_dev == named.st_dev &&
+	       open_one.st_ino == named.st_ino && named.st_uid == geteuid();
+}
+
+void pager_file_sweep(pid_t replaced)
 {
 	DIR *directory = opendir(PAGER_FILE_DIRECTORY);
 	struct stat pid_namespace;
@@ -132,19 +143,23 @@ void pager_file_sweep(void)
 	if (!directory)
 		return;
 	if (stat("/proc/self/ns/pid", &pid_namespace) == 0)
-		while ((entry = readdir(directory)))
-			if (pager_file_parse(entry->d_name, &file) &&
-			    (uint32_t)(file.process >> 32) == (uint32_t)pid_namespace.st_ino &&
-			    vg_process_is_dead((pid_t)(uint32_t)file.process, file.start_time))
+		while ((entry = readdir(directory))) {
+			if (!pager_file_parse(entry->d_name, &file) ||
+			    (uint32_t)(file.process >> 32) != (uint32_t)pid_namespace.st_ino)
+				continue;
+			pid_t pid = (pid_t)(uint32_t)file.process;
+			if (pid == replaced || vg_process_is_dead(pid, file.start_time))
 				unlinkat(dirfd(directory), entry->d_name, 0);
+		}
 	closedir(directory);
 }
 
-uint64_t pager_file_place(void)
+uint64_t pager_file_place(uid_t sweeper)
 {
 	struct stat pid_namespace, directory;
 
 	if (stat("/proc/self/ns/pid", &pid_namespace) < 0 || stat(PAGER_FILE_DIRECTORY, &directory) < 0)
 		return 0;
-	return (uint64_t)pid_namespace.st_ino << 32 | (uint32_t)directory.st_dev;
+	const uint64_t place[] = {pid_namespace.st_ino, directory.st_dev, directory.st_ino, sweeper};
+	return vg_hash(place, sizeof place);
 }

@@ -1,7 +1,7 @@
 // Creates, names and opens the file with the host memory of a process (pager/host.h). The file lies in a tmpfs and has
 // no name, so the kernel frees it with the process. During a dump or a restore, the process does not map the file. Then
-// the file has a name, by which the dump and the restore find it. The name identifies the process, so that files of
-// killed processes can be removed. Any thread.
+// the file has a name, by which the dump and the restore find it. It keeps the name after that if the daemon can remove
+// it. The name identifies the process, so that files of ended processes can be removed. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,8 +30,11 @@ int pager_file_link(int fd, const struct pager_file *file);
 // -EINVAL: it is not a regular file.
 int pager_file_open(const struct pager_file *file);
 void pager_file_unlink(const struct pager_file *file);
-// Removes the files of ended processes of this pid namespace, as far as this user may.
-void pager_file_sweep(void);
-// Identifies the pid namespace and the file system for which pager_file_sweep() works in this process. Returns 0 on
-// failure.
-uint64_t pager_file_place(void);
+// Returns whether the open file still has this name and belongs to this user, so that pager_file_open() finds it.
+bool pager_file_is_named(int fd, const struct pager_file *file);
+// Removes the files of ended processes of this pid namespace, as far as this user may. Also removes those of
+// `replaced`, a process that runs another program now; 0: none.
+void pager_file_sweep(pid_t replaced);
+// Identifies the pid namespace, the directory and the user for which pager_file_sweep() works, if a process of the user
+// `sweeper` calls it here. Returns 0 on failure.
+uint64_t pager_file_place(uid_t sweeper);

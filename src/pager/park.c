@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "pager/host_file.h"
+#include "pager/memory.h"
 #include "pager/thread.h"
 
 static uint32_t refused; // number of the park request that could not be carried out; 0: none
@@ -34,10 +35,27 @@ static bool park_memory(struct pager_slot *slot)
 	return true;
 }
 
+// Releases the host memory, which contains only copies, if another process has removed the name of its file: a file
+// cannot get a name twice. The memory that replaces it lies in a new file.
+static void release_nameless(void)
+{
+	CUcontext contexts[PAGER_CONTEXTS];
+	size_t count;
+
+	if (pager_thread.state != PAGER_RUNNING || !pager_host_has_lost_name())
+		return;
+	CUresult pushed = pager_push_context(contexts, &count);
+	pager_memory_forget_copies();
+	pager_host_release();
+	if (pushed == CUDA_SUCCESS)
+		pager_pop_context();
+}
+
 bool pager_park(struct pager_slot *slot, uint32_t request, bool is_deep)
 {
 	if (pager_thread.state == PAGER_PARKED || request == refused)
 		return true;
+	release_nameless();
 	if (pager_thread.is_partly_out ? !pager_leave_device_again(slot)
 				       : pager_thread.state != PAGER_OUT && !pager_leave_device(slot))
 		return false;

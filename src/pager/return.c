@@ -1,4 +1,6 @@
 // Moves the memory back to the device, and handles moves that failed.
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "pager/drain.h"
 #include "pager/gate.h"
@@ -70,13 +72,13 @@ static bool wait_for_others(uint64_t waited_ns)
 	return true;
 }
 
-// Returns whether the daemon removes the named files of processes like this one when they have ended. It cannot do that
-// for a process in a container.
+// Returns whether the daemon removes the named file of this process when it has ended: it must see the same processes
+// and the same directory, and be root's or this user's. For most containers that is not so.
 static bool is_swept(void)
 {
 	uint64_t swept = atomic_load(&pager_thread.options.page->swept);
 
-	return swept != 0 && swept == pager_file_place();
+	return swept != 0 && (swept == pager_file_place(0) || swept == pager_file_place(geteuid()));
 }
 
 // After a dump, the host memory lies in a file with a name. The next dump needs that name: a file whose name was

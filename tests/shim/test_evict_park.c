@@ -81,6 +81,77 @@ TEST(a_suspended_process_stays_suspended)
 	run_evictable(suspended_body);
 }
 
+static void set_swept(uint64_t place)
+{
+	atomic_store(&vg_ledger_pager_page(tenant_ledger)->swept, place);
+}
+
+static void kept_body(void)
+{
+	CUdeviceptr memory;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	fill(memory, SMALL, 8);
+	set_swept(pager_file_place(geteuid()));
+	park(1);
+	struct pager_file file = read_file();
+	unpark(PAGER_RUNNING);
+	park(2);
+	struct pager_file again = read_file();
+	CHECK_INT(again.number, file.number);
+	unpark(PAGER_RUNNING);
+	CHECK_INT(unlink(format_path(&file)), 0);
+	park(3);
+	again = read_file();
+	CHECK(again.number != file.number);
+	unpark(PAGER_RUNNING);
+	check_filled(memory, SMALL, 8);
+	pager_file_sweep(getpid()); // as if the process ran another program now
+	CHECK_INT(access(format_path(&again), F_OK), -1);
+	set_swept(pager_file_place(geteuid() + 1)); // the daemon of another user, which cannot remove the file
+	park(4);
+	again = read_file();
+	unpark(PAGER_RUNNING);
+	for (int i = 0; i < 1000 && access(format_path(&again), F_OK) == 0; i++)
+		pause_ms(1);
+	CHECK_INT(access(format_path(&again), F_OK), -1);
+	check_filled(memory, SMALL, 8);
+}
+
+// The host memory is kept after a dump, in the same file, if the daemon can remove the file later. If another process
+// has removed the file's name, the next dump uses a new file.
+TEST(the_file_is_kept_while_it_has_its_name)
+{
+	run_evictable(kept_body);
+}
+
+static void nameless_body(void)
+{
+	CUdeviceptr memory;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	fill(memory, SMALL, 9);
+	move_out(PAGER_OUT);
+	park(1);
+	struct pager_file file = read_file();
+	unpark(PAGER_OUT);
+	CHECK_INT(unlink(format_path(&file)), 0);
+	ask_to_park(2);
+	check_state(PAGER_OUT, PAGER_FILE);
+	CHECK_INT(slot->row, ENOENT);
+	ask_to_park(0);
+	move_in(PAGER_RUNNING);
+	check_filled(memory, SMALL, 9);
+}
+
+// The host's copy is the only one, and its file has lost its name: it must not be closed.
+TEST(memory_in_a_file_without_its_name_is_not_parked)
+{
+	run_evictable(nameless_body);
+}
+
 // Simulates a restore, after which the memory is in another file than the one that the process created.
 static void other_file_body(void)
 {
@@ -360,7 +431,7 @@ static void killed_body(void)
 	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
 	park(1);
 	struct pager_file file = read_file();
-	pager_file_sweep();
+	pager_file_sweep(0);
 	// the process that owns the file lives, so the file must still exist
 	CHECK_INT(access(format_path(&file), F_OK), 0);
 	int fd = open("killed", O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -379,7 +450,7 @@ TEST(files_of_killed_processes_are_removed)
 	unlink("killed");
 	CHECK_INT(access(format_path(&file), F_OK), 0);
 	CHECK(count_files() > 0);
-	pager_file_sweep();
+	pager_file_sweep(0);
 	CHECK_INT(access(format_path(&file), F_OK), -1);
 }
 

@@ -1,6 +1,7 @@
 // Tests memory that returns to the device while other processes make room.
 #include <pthread.h>
 
+#include "base/clock.h"
 #include "evictable_handles.h"
 
 enum { BIG = 300 << 20, CHUNK = 128 << 20, HANDLE = 40 << 20 };
@@ -202,7 +203,9 @@ static void allocates_in_vain_body(void)
 	start();
 	pid_t other = occupy_device(free_on_device() - (48 << 20));
 	tell_room_comes(true); // and then nothing happens, as if the daemon had been killed
+	uint64_t begun_ns = vg_clock_monotonic_ns();
 	CHECK_INT(cuMemAlloc_v2(&more, BIG), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(vg_clock_monotonic_ns() - begun_ns > UINT64_C(9000000000));
 	end_other(other);
 }
 

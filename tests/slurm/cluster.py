@@ -252,7 +252,7 @@ PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP
     def describe_problem(self, error):
         """Returns a line that says why the cluster does not work, with the last error in the logs of its daemons."""
         errors = [line for line in self.log().splitlines() if re.search(r"\b(error|fatal): ", line)]
-        said = str(error).splitlines()[0]
+        said = (str(error) or repr(error)).splitlines()[0]
         return f"{said}; the last error in the logs: {errors[-1].strip()}" if errors and not self.find_ended() else said
 
     def __enter__(self):

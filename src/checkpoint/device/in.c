@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -70,8 +71,11 @@ static enum vg_status fail_room(uint64_t bytes, int error)
 			"cannot write %s of device memory to " PAGER_FILE_DIRECTORY " for its process: %s",
 			vg_size_format(bytes, text), strerror(error));
 
+	struct statvfs info;
+
 	if (error == ENOSPC)
-		vg_fail_amounts(bytes, 0);
+		vg_fail_amounts(bytes,
+				statvfs(PAGER_FILE_DIRECTORY, &info) < 0 ? 0 : (uint64_t)info.f_bavail * info.f_frsize);
 	return status;
 }
 
@@ -79,10 +83,16 @@ static enum vg_status fail_room(uint64_t bytes, int error)
 // memory. Without a mapping, open_file() has allocated them.
 static enum vg_status allocate_block(const struct fill *fill, size_t index)
 {
+	struct stat info;
+
 	if (!fill->map || madvise(fill->map + index * DEVICE_BLOCK, DEVICE_BLOCK, MADV_POPULATE_WRITE) == 0)
 		return VG_OK;
-	// EFAULT stands for the SIGBUS that a program would get: the file system is full.
-	return fail_room(fill->count * DEVICE_BLOCK, errno == EFAULT ? ENOSPC : errno);
+	if (errno != EFAULT)
+		return fail_room(fill->count * DEVICE_BLOCK, errno);
+	// EFAULT stands for the SIGBUS that a program would get.
+	if (fstat(fill->fd, &info) == 0 && (uint64_t)info.st_size < (index + 1) * DEVICE_BLOCK)
+		return vg_fail(VG_INTEGRITY, 0, "the file for the host memory of a process was truncated");
+	return fail_room(fill->count * DEVICE_BLOCK, ENOSPC);
 }
 
 // Writes a block of the file. The kernel lets only one thread at a time write to a file with pwrite(), but many through

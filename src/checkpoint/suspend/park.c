@@ -474,7 +474,7 @@ enum vg_status parking_check_room(uint64_t bytes)
 
 	if (bytes == 0)
 		return VG_OK;
-	pager_file_sweep();
+	pager_file_sweep(0);
 	if (statvfs(PAGER_FILE_DIRECTORY, &info) < 0)
 		return VG_OK; // skip the check: the processes may see another file system at this path
 	uint64_t have = (uint64_t)info.f_bavail * info.f_frsize;
