@@ -19,7 +19,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { MOST_THREADS = 64 };
+enum { MOST_THREADS = 16 };
 
 struct fill {
 	const struct image_dir *dir;
@@ -65,13 +65,12 @@ static int open_pack(const struct fill *fill, const struct device_block *block, 
 
 static enum vg_status fail_room(uint64_t bytes, int error)
 {
+	struct statvfs info;
 	char text[VG_SIZE_TEXT];
 	enum vg_status status =
 		vg_fail(error == ENOSPC ? VG_INSUFFICIENT : VG_SYSTEM, error,
 			"cannot write %s of device memory to " PAGER_FILE_DIRECTORY " for its process: %s",
 			vg_size_format(bytes, text), strerror(error));
-
-	struct statvfs info;
 
 	if (error == ENOSPC)
 		vg_fail_amounts(bytes,

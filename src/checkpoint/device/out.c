@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_THREADS = 64, COPY_PIECE = 8 << 20 };
+enum { MOST_THREADS = 16, COPY_PIECE = 8 << 20 };
 
 struct pack {
 	uint64_t bytes;
