@@ -59,3 +59,9 @@ int fstat64(int fd, struct stat64 *info)
 {
 	return (int)syscall(SYS_fstat, fd, info);
 }
+
+__attribute__((visibility("hidden"))) int lstat64(const char *restrict path, struct stat64 *restrict info);
+int lstat64(const char *restrict path, struct stat64 *restrict info)
+{
+	return (int)syscall(SYS_newfstatat, AT_FDCWD, path, info, AT_SYMLINK_NOFOLLOW);
+}
