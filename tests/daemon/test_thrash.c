@@ -42,8 +42,9 @@ TEST(little_moving_is_not_reported)
 	CHECK_INT(count, 0);
 }
 
-// The daemon looks less often while nothing moves. A pause counts as what was seen before it.
-TEST(pauses_count_as_what_was_seen_before)
+// The daemon looks less often while no memory moves. The time between two looks counts as moving if memory was moving
+// at the first of them.
+TEST(time_between_looks_counts_as_the_first_look)
 {
 	thrash = (struct thrash){0};
 	CHECK_INT(thrash_note(&thrash, false, second), 0);

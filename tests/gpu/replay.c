@@ -10,18 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <cuda.h>
+#include "driver_call.h"
 
 enum { MIB = 1 << 20, STRIDE = 64 << 10, THREADS = 16, QUEUED = 8 };
-
-#define DO(call)                                                         \
-	do {                                                             \
-		CUresult result = call;                                  \
-		if (result != CUDA_SUCCESS) {                            \
-			fprintf(stderr, "%s: %d\n", #call, (int)result); \
-			exit(1);                                         \
-		}                                                        \
-	} while (0)
 
 // Each thread increases the first word of one stride.
 static const char source[] = ".version 7.0\n.target sm_70\n.address_size 64\n"

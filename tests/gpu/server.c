@@ -12,18 +12,9 @@
 #include <string.h>
 #include <time.h>
 
-#include <cuda.h>
+#include "driver_call.h"
 
 enum { MIB = 1 << 20, WORDS = MIB / 4 };
-
-#define DO(call)                                                         \
-	do {                                                             \
-		CUresult result = call;                                  \
-		if (result != CUDA_SUCCESS) {                            \
-			fprintf(stderr, "%s: %d\n", #call, (int)result); \
-			exit(1);                                         \
-		}                                                        \
-	} while (0)
 
 static CUdeviceptr allocate(size_t mib)
 {

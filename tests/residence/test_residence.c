@@ -48,7 +48,7 @@ TEST(idle_time_orders_out_although_all_fit)
 	vgpus[0].active_ns = 10 * SECOND;
 	CHECK_INT(residence_decide(vgpus, 2, capacity, 39 * SECOND), 40 * SECOND);
 	CHECK(!vgpus[0].out && !vgpus[1].out);
-	vgpus[0].busy_until_ns = 42 * SECOND; // a move to the host failed, so none is tried before 42 s
+	vgpus[0].busy_until_ns = 42 * SECOND; // its last move to the host failed; the next attempt is at 42 s
 	CHECK_INT(residence_decide(vgpus, 2, capacity, 41 * SECOND), 42 * SECOND);
 	CHECK(!vgpus[0].out);
 	CHECK_INT(residence_decide(vgpus, 2, capacity, 42 * SECOND), UINT64_MAX);
@@ -141,7 +141,7 @@ TEST(returning_vgpu_is_ordered_out_if_other_stays)
 	struct residence_vgpu vgpus[] = {make_vgpu(60 * GIB, RESIDENCE_IN), make_vgpu(60 * GIB, RESIDENCE_COMING),
 					 make_vgpu(15 * GIB, RESIDENCE_COMING)};
 
-	vgpus[0].busy_until_ns = 50 * SECOND; // its move to the host failed, so none is tried before 50 s
+	vgpus[0].busy_until_ns = 50 * SECOND; // its last move to the host failed; the next attempt is at 50 s
 	residence_decide(vgpus, 3, capacity, 49 * SECOND);
 	CHECK(!vgpus[0].out && vgpus[1].out && !vgpus[2].out);
 	vgpus[1].state = RESIDENCE_LEAVING;

@@ -418,7 +418,7 @@ static void begin_reading_errors(void)
 	dup2(error_ends[1], STDERR_FILENO);
 }
 
-// Returns what was written to standard error since begin_reading_errors().
+// Restores standard error. Returns the text that was written to it after begin_reading_errors().
 static const char *end_reading_errors(void)
 {
 	static char text[1024];
