@@ -42,10 +42,11 @@ static const char *name_state(const struct eviction *one)
 
 static const char *name_reason(enum pager_reason reason)
 {
-	static const char *const texts[] = {
-		[PAGER_DONE] = "",	     [PAGER_THREAD] = "thread", [PAGER_GPU] = "gpu",
-		[PAGER_CAPTURE] = "capture", [PAGER_HOST] = "host",	[PAGER_DEVICE] = "device",
-		[PAGER_DRIVER] = "driver",   [PAGER_FILE] = "file",	[PAGER_REASON_COUNT] = "unknown"};
+	static const char *const texts[] = {[PAGER_DONE] = "",		 [PAGER_THREAD] = "thread",
+					    [PAGER_GPU] = "gpu",	 [PAGER_CAPTURE] = "capture",
+					    [PAGER_HOST] = "host",	 [PAGER_DEVICE] = "device",
+					    [PAGER_DRIVER] = "driver",	 [PAGER_FILE] = "file",
+					    [PAGER_RESTORE] = "restore", [PAGER_REASON_COUNT] = "unknown"};
 
 	return texts[reason];
 }

@@ -161,6 +161,8 @@ static const char *format_reason(const struct pager_slot *slot, char *text, size
 	case PAGER_FILE:
 		snprintf(text, size, "the file with its memory in " PAGER_FILE_DIRECTORY ": %s", strerror((int)row));
 		return text;
+	case PAGER_RESTORE:
+		return "the restore ended before its memory was back; the program ends";
 	default:
 		snprintf(text, size, "the driver failed with %u", row);
 		return text;
@@ -170,7 +172,7 @@ static const char *format_reason(const struct pager_slot *slot, char *text, size
 static void log_failure(const struct pager_slot *slot)
 {
 	char text[128];
-	bool is_away = atomic_load(&slot->state) == PAGER_OUT;
+	bool is_away = atomic_load(&slot->state) == PAGER_OUT || atomic_load(&slot->reason) == PAGER_RESTORE;
 
 	shim_log(SHIM_WARNING, "vGPU %s: cannot %s: %s", vg_ledger_name(ledger), is_away ? "resume" : "suspend",
 		 format_reason(slot, text, sizeof text));

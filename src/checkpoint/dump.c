@@ -265,6 +265,15 @@ static bool report_progress(void *user)
 	return true;
 }
 
+// Returns whether all parked processes can take their memory from a window (pager/window.h) after a restore.
+static bool know_window(const struct parking *parking)
+{
+	for (size_t i = 0; i < parking->count; i++)
+		if (!parking->list[i].knows_window)
+			return false;
+	return true;
+}
+
 static enum vg_status finish_device(struct dump *dump)
 {
 	struct device_out *device = dump->device;
@@ -272,6 +281,10 @@ static enum vg_status finish_device(struct dump *dump)
 
 	dump->device = NULL;
 	enum vg_status status = device ? device_out_finish(device, dump->description, &dump->phase, &written) : VG_OK;
+	if (device && status == VG_OK &&
+	    json_object_set_new(json_object_get(dump->description, "device"), "window",
+				json_boolean(know_window(&dump->parking))))
+		status = vg_fail(VG_NO_MEMORY, 0, "no memory for an image's description");
 	dump->result.device_bytes = written.bytes;
 	dump->result.linked_bytes = written.linked_bytes;
 	dump->result.copied_bytes = written.copied_bytes;

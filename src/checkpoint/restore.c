@@ -5,21 +5,18 @@
 #include "checkpoint/criu/criu.h"
 #include "checkpoint/criu/image_tree.h"
 #include "checkpoint/criu/remap.h"
-#include "checkpoint/device/in.h"
 #include "checkpoint/image/image.h"
 #include "checkpoint/image/inspect.h"
 #include "checkpoint/machine/fit.h"
 #include "checkpoint/machine/gpu_map.h"
+#include "checkpoint/memories.h"
 #include "checkpoint/process/gpu_state.h"
 #include "checkpoint/process/hold.h"
 #include "checkpoint/process/phase.h"
 #include "checkpoint/process/tree.h"
 #include "checkpoint/restore.h"
-#include "checkpoint/suspend/park.h"
 #include "checkpoint/tenant/tenant.h"
 #include "core/object.h"
-#include "ledger/guard.h"
-#include "pager/page.h"
 #include "virgate/checkpoint.h"
 
 #include <signal.h>
@@ -43,8 +40,7 @@ struct restore {
 	// opened the connection and must close it, else NULL.
 	struct vg_node *node, *own_node;
 	struct tenants tenants;
-	struct device_index device;
-	struct parking parking; // the files for the device memory of the processes
+	struct memories memories; // the device memory of the processes
 	json_t *description;
 	struct image_dir image;
 	pid_t *roots;
@@ -96,35 +92,6 @@ static enum vg_status find_vgpus(struct restore *restore)
 	return status ? status : tenants_read_at(restore->description, &way, &restore->tenants);
 }
 
-static struct prefill *prefill_of(const struct restore *restore)
-{
-	return restore->gate ? restore->gate->prefill : NULL;
-}
-
-// Checks that each device memory in the index belongs to a tenant with a pager, and that host memory has room for it.
-static enum vg_status check_device(struct restore *restore)
-{
-	const struct device_index *device = &restore->device;
-	const struct device_block *have;
-	uint64_t bytes = 0, filled = 0;
-
-	for (size_t i = 0; i < device->memory_count; i++) {
-		bool found = false;
-		for (size_t k = 0; k < restore->tenants.count && !found; k++)
-			found = (uint64_t)restore->tenants.list[k].pid == device->memories[i].pid;
-		if (!found)
-			return vg_fail(VG_INTEGRITY, 0,
-				       "%s/" DEVICE_INDEX " has memory of process %llu, which is none of the tenants "
-				       "in " IMAGE_DESCRIPTION,
-				       restore->image.path, (unsigned long long)device->memories[i].pid);
-		bytes += device->memories[i].bytes;
-		if (prefill_find(prefill_of(restore), &device->memories[i], &have) >= 0)
-			filled += device->memories[i].bytes;
-	}
-	restore->result.device_bytes = bytes;
-	return parking_check_room(bytes - filled);
-}
-
 static enum vg_status take_slots_and_pids(struct restore *restore)
 {
 	enum vg_status status = fit_pids(restore->description);
@@ -165,7 +132,7 @@ static enum vg_status read_image(struct restore *restore)
 		return status;
 	restore->result.bytes = files.stored;
 	restore->result.raw_bytes = files.raw;
-	status = device_index_read(&restore->image, &files, &restore->device);
+	status = memories_read(&restore->memories, &restore->image, &files, restore->description);
 	image_files_free(&files);
 	return status;
 }
@@ -184,7 +151,10 @@ static enum vg_status check_machine(struct restore *restore)
 		return status;
 	status = fit_restore(restore->description, &restore->criu, restore->map.pairs, restore->map.count,
 			     &restore->tenants);
-	return status ? status : check_device(restore);
+	restore->memories.image = &restore->image;
+	restore->memories.tenants = &restore->tenants;
+	restore->memories.prefill = restore->gate ? restore->gate->prefill : NULL;
+	return status ? status : memories_check(&restore->memories, &restore->result.device_bytes);
 }
 
 static enum vg_status verify_image(struct restore *restore)
@@ -255,55 +225,6 @@ static enum vg_status find_cuda(struct restore *restore)
 				       (int)pid);
 	}
 	return VG_OK;
-}
-
-// Records, in the slots of the process, which file has its device memory. The pager reads this record when the process
-// runs.
-static void record_memory(const struct restore *restore, pid_t pid, const struct pager_file *file)
-{
-	for (size_t i = 0; i < restore->tenants.count; i++) {
-		const struct tenant *tenant = &restore->tenants.list[i];
-		if (tenant->pid != pid || !tenant->stand_in)
-			continue;
-		vg_ledger_guard(tenant->stand_in);
-		struct pager_slot *slot = vg_ledger_pager_slot(tenant->stand_in);
-		if (slot) {
-			atomic_store(&slot->file[0], file->process);
-			atomic_store(&slot->file[1], file->start_time);
-			atomic_store(&slot->file[2], file->number);
-		}
-		(void)vg_ledger_unguard(); // ignore a truncated ledger here: tenants_hand_over() fails with it later
-	}
-}
-
-// Fills files with the device memory of the image, for the pagers of the restored processes.
-static enum vg_status fill_device(struct restore *restore)
-{
-	enum vg_status status = VG_OK;
-	struct pager_file file;
-	int fd;
-
-	for (size_t i = 0; i < restore->device.memory_count && status == VG_OK; i++) {
-		pid_t pid = (pid_t)restore->device.memories[i].pid;
-		const struct device_block *have = NULL;
-		fd = prefill_take(prefill_of(restore), &restore->device.memories[i], &have);
-		if (fd >= 0 && !parking_adopt(&restore->parking, pid, fd, &file)) {
-			close(fd); // free the host memory of the old file for a new one
-			fd = -1;
-		}
-		if (fd < 0) {
-			have = NULL;
-			status = parking_make(&restore->parking, pid, &fd, &file);
-		}
-		if (status)
-			return status;
-		status = device_in_fill(&restore->image, &restore->device, i, have, fd, &restore->phase,
-					&restore->phase.bytes);
-		close(fd);
-		if (status == VG_OK)
-			record_memory(restore, pid, &file);
-	}
-	return status;
 }
 
 static enum vg_status continue_processes(struct restore *restore)
@@ -377,7 +298,7 @@ static enum vg_status make_processes(struct restore *restore)
 	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_HOST_IN);
 	if (status)
 		return status;
-	restore->phase.total = restore->result.raw_bytes;
+	restore->phase.total = restore->result.raw_bytes - memories_late_bytes(&restore->memories);
 	struct criu_move *moves = calloc(work.move_count + 1, sizeof *moves);
 	if (!moves)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu vGPUs", work.move_count);
@@ -397,7 +318,7 @@ static enum vg_status make_processes(struct restore *restore)
 	status = hold_tree(&restore->tree, 0);
 	if (status)
 		return status;
-	status = fill_device(restore);
+	status = memories_begin(&restore->memories, &restore->phase);
 	return status ? status : continue_processes(restore);
 }
 
@@ -408,7 +329,12 @@ static enum vg_status move_to_gpu(struct restore *restore)
 	if (status)
 		return status;
 	phase_go_on(&restore->phase, VG_CHECKPOINT_UNLOCK);
-	return gpu_unlock(&restore->tree);
+	status = gpu_unlock(&restore->tree);
+	if (status || !memories_late_bytes(&restore->memories))
+		return status;
+	phase_go_on(&restore->phase, VG_CHECKPOINT_DEVICE_IN);
+	restore->phase.total = memories_late_bytes(&restore->memories);
+	return memories_finish(&restore->memories, &restore->phase);
 }
 
 // Kills the restored processes, because they cannot continue. The image still exists.
@@ -424,7 +350,7 @@ static enum vg_status end_processes(struct restore *restore, enum vg_status stat
 	if (restore->made && !restore->tree.count)
 		(void)tree_find(restore->roots, restore->made, &restore->tree);
 	tree_end(&restore->tree); // kills the processes, which also frees their pids
-	parking_remove(&restore->parking);
+	memories_abort(&restore->memories);
 	status = vg_fail(status, code, "step %s: %s%s", phase, text,
 			 restore->made ? "; the processes were ended, and the image is as it was" : "");
 	vg_fail_amounts(need, have);
@@ -466,8 +392,7 @@ enum vg_status restore_run(const struct vg_restore_options *options, const struc
 	if (ret_result)
 		*ret_result = restore.result;
 	json_decref(restore.description);
-	device_index_free(&restore.device);
-	parking_finish(&restore.parking);
+	memories_free(&restore.memories);
 	free(restore.roots);
 	image_close(&restore.image);
 	tenants_free(&restore.tenants);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "pager/host.h"
 #include "pager/room.h"
+#include "pager/window.h"
 
 // Creates the stream and the events at the first copy. They need a context, and a process without evictable memory may
 // have none before.
@@ -32,6 +33,7 @@ static CUresult finish_oldest(struct pager_copies *copies)
 	size_t oldest = copies->finished % PAGER_UNDER_WAY;
 	CUresult result = pager_driver.cuEventSynchronize(copies->done[oldest]);
 
+	pager_window_give(copies->blocks[oldest]);
 	if (result == CUDA_SUCCESS && copies->failure == CUDA_SUCCESS)
 		result = copies->copies[oldest].finish(&copies->copies[oldest], copies->slot);
 	if (copies->failure == CUDA_SUCCESS)
@@ -61,15 +63,30 @@ CUresult pager_copies_create(struct pager_copies *copies, CUresult (*create)(voi
 	return result;
 }
 
+// Returns the address in the host of a byte in a room, from which a copy may take at most *ret_size bytes. After a
+// restore, the bytes may come through the window, block by block. Returns NULL if they do not come.
+static void *find_host(uint64_t at, size_t *ret_size)
+{
+	uint64_t offset;
+	void *host = pager_host_at(at, ret_size, &offset);
+
+	if (host)
+		return host;
+	*ret_size = WINDOW_BLOCK;
+	return pager_window_next();
+}
+
 // Begins to copy the bytes from `at` to `end`, in parts if the room extends over several pieces of host memory.
 static CUresult begin_range(const struct pager_copies *copies, const struct pager_copy *copy, size_t at, size_t end)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	for (size_t size; at < end && result == CUDA_SUCCESS; at += size) {
-		void *host = pager_host_at(copy->room->at + at, &size);
+		void *host = find_host(copy->room->at + at, &size);
 		size = size < end - at ? size : end - at;
-		if (copies->out)
+		if (!host)
+			result = CUDA_ERROR_OPERATING_SYSTEM;
+		else if (copies->out)
 			result = pager_driver.cuMemcpyDtoHAsync_v2(host, copy->address + at, size, copies->stream);
 		else
 			result = pager_driver.cuMemcpyHtoDAsync_v2(copy->address + at, host, size, copies->stream);
@@ -113,6 +130,7 @@ CUresult pager_copies_add(struct pager_copies *copies, const struct pager_copy *
 	if (result == CUDA_SUCCESS)
 		result = pager_driver.cuEventRecord(copies->done[next], copies->stream);
 	if (result == CUDA_SUCCESS) {
+		copies->blocks[next] = pager_window_count();
 		copies->begun++;
 		return CUDA_SUCCESS;
 	}

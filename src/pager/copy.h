@@ -34,6 +34,7 @@ struct pager_copies {
 	CUstream stream;
 	CUevent done[PAGER_UNDER_WAY];
 	struct pager_copy copies[PAGER_UNDER_WAY];
+	uint64_t blocks[PAGER_UNDER_WAY]; // pager_window_count() after each copy had begun
 	size_t begun, finished;
 	// The first failure of a copy. After it, no copy is finished: otherwise memory could be released whose bytes
 	// were not copied.

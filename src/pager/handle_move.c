@@ -237,6 +237,16 @@ CUresult pager_handles_create(void)
 	return for_each_handle(create_memory);
 }
 
+void pager_handles_list(void (*list)(const struct pager_room *room, size_t size))
+{
+	size_t count;
+	struct pager_handle **handles = pager_handle_list(&count);
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; handles[i]->is_away && k < handles[i]->chunk_count; k++)
+			list(&handles[i]->rooms[k], chunk_size(handles[i], k));
+}
+
 uint64_t pager_handles_count_absent(void)
 {
 	size_t count;

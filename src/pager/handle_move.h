@@ -16,6 +16,8 @@ CUresult pager_handles_begin(void);
 CUresult pager_handles_hash(void);
 // Begins the copies to the host. When the last copy of a handle ends, its device memory is released.
 CUresult pager_handles_begin_out(struct pager_copies *copies);
+// Calls a function with each room whose bytes pager_handles_bring() copies, in the order of its copies.
+void pager_handles_list(void (*list)(const struct pager_room *room, size_t size));
 // Creates device memory for all handles that have none.
 CUresult pager_handles_create(void);
 uint64_t pager_handles_count_absent(void);

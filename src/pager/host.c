@@ -320,7 +320,7 @@ void pager_host_give(uint64_t room, size_t size)
 	pthread_mutex_unlock(&lock);
 }
 
-void *pager_host_at(uint64_t room, size_t *ret_size)
+void *pager_host_at(uint64_t room, size_t *ret_size, uint64_t *ret_offset)
 {
 	uint64_t offset = room - GRANULE;
 	const struct piece *piece = pieces;
@@ -329,8 +329,9 @@ void *pager_host_at(uint64_t room, size_t *ret_size)
 	pthread_mutex_lock(&lock);
 	for (; offset >= piece->size; piece++)
 		offset -= piece->size;
-	memory = piece->memory + offset;
+	memory = piece->memory ? piece->memory + offset : NULL;
 	*ret_size = piece->size - offset;
+	*ret_offset = (uint64_t)piece->offset + offset;
 	pthread_mutex_unlock(&lock);
 	return memory;
 }
@@ -508,6 +509,14 @@ int pager_host_unpark(const struct pager_file *file)
 		r = unpark_file(file);
 	pthread_mutex_unlock(&lock);
 	return r;
+}
+
+void pager_host_forget_file(void)
+{
+	pthread_mutex_lock(&lock);
+	if (used_bytes == 0)
+		file_name = (struct pager_file){0};
+	pthread_mutex_unlock(&lock);
 }
 
 static bool is_any_pinned(void)

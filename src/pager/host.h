@@ -26,8 +26,9 @@ bool pager_host_has(uint64_t bytes);
 // Takes a room of a multiple of 2 MiB from the memory that is pinned and free. Returns 0 if the room does not fit.
 uint64_t pager_host_take(size_t size);
 void pager_host_give(uint64_t room, size_t size);
-// Returns the address of a byte in a room. A copy may take at most *ret_size bytes from there.
-void *pager_host_at(uint64_t room, size_t *ret_size);
+// Returns the address of a byte in a room. A copy may take at most *ret_size bytes from there. Returns NULL if the byte
+// lies in the file of a parked process. It is then at *ret_offset in the file.
+void *pager_host_at(uint64_t room, size_t *ret_size, uint64_t *ret_offset);
 // Notes that a context was destroyed, so memory that was pinned in it is no longer pinned. NULL: no memory is pinned
 // any more.
 void pager_host_forget(CUcontext context);
@@ -44,6 +45,8 @@ int pager_host_park(struct pager_file *ret_file);
 // Maps the memory in `file` again, which may be another file than before. The memory is not pinned: pager_host_grow()
 // pins it. Returns 0, or -errno, after which nothing has changed: -ENOENT, -EINVAL and -EPERM if there is no such file.
 int pager_host_unpark(const struct pager_file *file);
+// Forgets the file of a parked process: its bytes have returned to the device through a window, and no room is in use.
+void pager_host_forget_file(void);
 // Unpins and releases all memory, if none of it is in use, and removes the name of the file. A context is current if
 // any memory is pinned.
 void pager_host_release(void);

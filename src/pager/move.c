@@ -5,9 +5,11 @@
 #include "pager/blocks.h"
 #include "pager/copy.h"
 #include "pager/handle_move.h"
+#include "pager/host.h"
 #include "pager/mapping.h"
 #include "pager/memory.h"
 #include "pager/page.h"
+#include "pager/window.h"
 
 // Calls a function for every chunk of all allocations, until one fails.
 static CUresult for_each_chunk(CUresult (*act)(struct pager_allocation *, size_t index))
@@ -231,6 +233,29 @@ static uint64_t count_away(void)
 		for (size_t k = 0; k < list[i]->chunk_count; k++)
 			bytes += list[i]->chunks[k].is_away ? pager_chunk_size(list[i], k) : 0;
 	return bytes;
+}
+
+static void list_room(const struct pager_room *room, size_t size)
+{
+	uint64_t offset;
+	size_t unused;
+
+	for (size_t at = 0; at < size; at += WINDOW_BLOCK)
+		if (!pager_host_at(room->at + at, &unused, &offset))
+			pager_window_want(offset / WINDOW_BLOCK);
+}
+
+static CUresult list_chunk(struct pager_allocation *allocation, size_t index)
+{
+	if (allocation->chunks[index].is_away)
+		list_room(&allocation->chunks[index].room, pager_chunk_size(allocation, index));
+	return CUDA_SUCCESS;
+}
+
+void pager_move_list(void)
+{
+	for_each_chunk(list_chunk);
+	pager_handles_list(list_room);
 }
 
 static CUresult create_missing(void)

@@ -12,6 +12,8 @@ struct pager_slot;
 // CUDA_SUCCESS or the driver's error, or CUDA_ERROR_OUT_OF_MEMORY if the host lacks *ret_missing bytes (0 if another
 // step failed). Chunks that have moved stay in the host.
 CUresult pager_move_out(struct pager_slot *slot, uint64_t *ret_missing);
+// Lists the blocks of the parked file that pager_move_in() will read, in the order of its copies, for the window.
+void pager_move_list(void);
 // Moves all chunks that are in the host to the device. If another process is making room, pass `waits`: then each chunk
 // is copied as soon as the device has room for it. waits() is called when there is no room; it waits a moment, and
 // returns false to give up. With NULL, no chunk is copied before there is room for all. Returns the driver's error, or

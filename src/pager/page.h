@@ -45,6 +45,7 @@ enum pager_reason {
 	PAGER_DEVICE,  // the device lacks `missing` bytes; the pager goes on trying
 	PAGER_DRIVER,  // the driver failed; `row` is its result
 	PAGER_FILE,    // the memory cannot be put into a file, or cannot be mapped again; `row` is the errno
+	PAGER_RESTORE, // the restore ended before the memory was back
 	PAGER_REASON_COUNT
 };
 
@@ -53,6 +54,13 @@ enum pager_park {
 	PAGER_PARK_NUMBER = 0x3fffffff,
 	PAGER_PARK_DEEP_DONE = 0x40000000,  // the driver has taken the process off the device
 	PAGER_PARK_DEEP = (int)0x80000000u, // the driver must take the process off the device: suspend --deep
+};
+
+// What `file` is.
+enum pager_source {
+	PAGER_WHOLE_FILE,
+	PAGER_WINDOW,	// a window (pager/window.h)
+	PAGER_EXCHANGE, // the restore is exchanging the window for a file; wait
 };
 
 enum { PAGER_NAME = 64 };
@@ -102,6 +110,9 @@ struct pager_slot {
 	_Atomic uint64_t file[3]; // while parked: the file with the memory (struct pager_file); all 0: none
 	// Bytes that the last move to the host did not copy, because the host already had the same bytes.
 	_Atomic uint64_t unchanged;
-	_Atomic uint32_t hash_result; // CUresult of hashing on the GPU; not 0: it failed, and all blocks were copied
+	_Atomic uint32_t hash_result;  // CUresult of hashing on the GPU; not 0: it failed, and all blocks were copied
+	_Atomic uint32_t knows_window; // 1: the process can take its memory from a window (pager/window.h)
+	// enum pager_source. A restore writes it: before the process runs, and if the process declines the window.
+	_Atomic uint32_t source;
 };
 _Static_assert(sizeof(struct pager_slot) == 256, "four cache lines");

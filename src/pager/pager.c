@@ -38,11 +38,11 @@ static bool carry_out_request(struct pager_slot *slot, bool is_first)
 {
 	uint32_t park = atomic_load(&slot->park), request = park & PAGER_PARK_NUMBER;
 
-	if (!request) {
+	if (!request)
 		pager_forget_refusal(slot);
-		if (pager_thread.state == PAGER_PARKED && !pager_unpark(slot))
-			return false;
-	}
+	if (pager_thread.state == PAGER_PARKED && (!request || atomic_load(&slot->source) != PAGER_WHOLE_FILE) &&
+	    !pager_unpark(slot, is_first))
+		return false;
 	if (pager_thread.state == PAGER_BROKEN)
 		return true;
 	if (request)
@@ -72,6 +72,7 @@ static void fill_slot(struct pager_slot *slot, bool is_restored)
 
 	if (is_restored)
 		pager_host_forget(NULL);
+	atomic_store(&slot->knows_window, 1);
 	pager_gate_count_in(slot);
 	pthread_mutex_lock(&figures_lock);
 	atomic_store(&slot->bytes, pager_memory_bytes());

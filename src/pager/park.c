@@ -8,13 +8,6 @@
 
 static uint32_t refused; // number of the park request that could not be carried out; 0: none
 
-static void write_file(struct pager_slot *slot, const struct pager_file *file)
-{
-	atomic_store(&slot->file[0], file->process);
-	atomic_store(&slot->file[1], file->start_time);
-	atomic_store(&slot->file[2], file->number);
-}
-
 // Unpins and unmaps the host memory, after all memory has moved there. Returns false on failure.
 static bool park_memory(struct pager_slot *slot)
 {
@@ -30,7 +23,7 @@ static bool park_memory(struct pager_slot *slot)
 		pager_give_reason(slot, PAGER_FILE, (uint32_t)-r, 0);
 		return false;
 	}
-	write_file(slot, &file);
+	pager_write_file(slot, &file);
 	pager_enter_state(slot, PAGER_PARKED);
 	return true;
 }
@@ -87,10 +80,16 @@ static void pin_again(void)
 	pager_pop_context();
 }
 
-bool pager_unpark(struct pager_slot *slot)
+bool pager_unpark(struct pager_slot *slot, bool is_first)
 {
+	uint32_t source = atomic_load(&slot->source);
 	const struct pager_file file = {atomic_load(&slot->file[0]), atomic_load(&slot->file[1]),
 					atomic_load(&slot->file[2])};
+
+	if (source == PAGER_EXCHANGE || source != atomic_load(&slot->source))
+		return false;
+	if (source == PAGER_WINDOW)
+		return pager_return_through_window(slot, &file, is_first);
 	int r = pager_host_unpark(&file);
 
 	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EINTR)
@@ -100,7 +99,7 @@ bool pager_unpark(struct pager_slot *slot)
 		pager_give_up(slot);
 		return true;
 	}
-	write_file(slot, &(struct pager_file){0});
+	pager_write_file(slot, &(struct pager_file){0});
 	pager_enter_state(slot, PAGER_OUT);
 	pin_again();
 	return true;

@@ -60,9 +60,7 @@ bool pager_undo_leaving(struct pager_slot *slot)
 	return false;
 }
 
-// Waits a moment for room that other processes make. Returns false if this process must leave again, or has waited too
-// long.
-static bool wait_for_others(uint64_t waited_ns)
+bool pager_wait_for_others(uint64_t waited_ns)
 {
 	const struct pager_slot *slot = pager_thread.options.slot();
 
@@ -102,7 +100,7 @@ static CUresult move_in(struct pager_slot *slot, bool waits, uint64_t *ret_missi
 	pager_enter_state(slot, PAGER_COMING);
 	if (result != CUDA_SUCCESS)
 		return pager_memory_bytes() ? result : CUDA_SUCCESS;
-	result = pager_move_in(slot, waits ? wait_for_others : NULL, ret_missing);
+	result = pager_move_in(slot, waits ? pager_wait_for_others : NULL, ret_missing);
 	if (result == CUDA_SUCCESS)
 		release_named();
 	pager_pop_context();

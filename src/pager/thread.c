@@ -1,5 +1,7 @@
 #include "pager/thread.h"
 
+#include "pager/host_file.h"
+
 struct pager_thread pager_thread;
 
 void pager_enter_state(struct pager_slot *slot, enum pager_state next)
@@ -14,6 +16,13 @@ void pager_give_reason(struct pager_slot *slot, enum pager_reason reason, uint32
 	atomic_store(&slot->row, row);
 	atomic_store(&slot->missing, missing);
 	atomic_store(&slot->reason, reason);
+}
+
+void pager_write_file(struct pager_slot *slot, const struct pager_file *file)
+{
+	atomic_store(&slot->file[0], file->process);
+	atomic_store(&slot->file[1], file->start_time);
+	atomic_store(&slot->file[2], file->number);
 }
 
 bool pager_is_to_leave(const struct pager_slot *slot)

@@ -11,6 +11,8 @@
 
 enum { PAGER_CONTEXTS = 64, PAGER_RETRY_FIRST_NS = 10000000, PAGER_RETRY_MOST_NS = 1000000000 };
 
+struct pager_file;
+
 extern struct pager_thread {
 	struct pager_options options;
 	// The state that the slot shows; kept here, too, because the process has no slot during a dump.
@@ -52,8 +54,16 @@ bool pager_leave_device_again(struct pager_slot *slot);
 // moved, and wait for other processes to leave. If all attempts did so, two processes could each keep a part, and wait
 // for each other.
 bool pager_return_to_device(struct pager_slot *slot, bool is_first);
+// Waits a moment for room that other processes make. Returns false if this process must leave again, or has waited too
+// long.
+bool pager_wait_for_others(uint64_t waited_ns);
+// Moves all memory to the device through the window `file`. If that is impossible now, has the restore put the memory
+// into a file.
+bool pager_return_through_window(struct pager_slot *slot, const struct pager_file *file, bool is_first);
 // Moves the part that has left back to the device, after a move to the host failed.
 bool pager_undo_leaving(struct pager_slot *slot);
+// Stores in the slot which file has the memory.
+void pager_write_file(struct pager_slot *slot, const struct pager_file *file);
 // Ends an attempt to leave: opens the gate, and reports why the memory stays.
 void pager_stay(struct pager_slot *slot);
 // Gives up, because the memory of the process was lost: opens the gate, and reports the reason.
@@ -64,7 +74,8 @@ void pager_give_up(struct pager_slot *slot);
 // Moves all memory to the host, and puts it into a file with a name, by which the dump finds it. In a deep suspension
 // the host memory stays mapped and pinned instead. `request`: the number in `park`. On failure the slot has the reason.
 bool pager_park(struct pager_slot *slot, uint32_t request, bool is_deep);
-// Maps and pins the memory that was put into a file.
-bool pager_unpark(struct pager_slot *slot);
+// Maps and pins the memory that was put into a file. After a restore, the file may be a window: then moves the memory
+// to the device through it.
+bool pager_unpark(struct pager_slot *slot, bool is_first);
 // Forgets a park request that could not be carried out. Call it when the request was withdrawn.
 void pager_forget_refusal(struct pager_slot *slot);

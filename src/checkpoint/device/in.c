@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "base/status.h"
 #include "checkpoint/data/pool.h"
+#include "checkpoint/device/reader.h"
 #include "checkpoint/image/directory.h"
 #include "pager/host_file.h"
 
@@ -46,21 +47,6 @@ static void keep_error(struct fill *fill, enum vg_status status)
 	}
 	pthread_mutex_unlock(&fill->lock);
 	fill->stop = true;
-}
-
-// Opens the pack of a block, unless `*pack` is open already.
-static int open_pack(const struct fill *fill, const struct device_block *block, int *pack, uint32_t *number)
-{
-	char name[32];
-
-	if (*pack >= 0 && *number == block->pack)
-		return 0;
-	if (*pack >= 0)
-		close(*pack);
-	snprintf(name, sizeof name, DEVICE_PACK_FORMAT, (unsigned)block->pack);
-	*pack = image_open_file(fill->dir->fd, name);
-	*number = block->pack;
-	return *pack < 0 ? *pack : 0;
 }
 
 static enum vg_status fail_room(uint64_t bytes, int error)
@@ -109,21 +95,6 @@ static enum vg_status write_block(const struct fill *fill, size_t index, const u
 	return r ? vg_fail(VG_SYSTEM, -r, "the file for the host memory of a process: %s", strerror(-r)) : VG_OK;
 }
 
-static enum vg_status fill_block(struct fill *fill, size_t index, int *pack, uint32_t *number, unsigned char *buffer)
-{
-	const struct device_block *block = &fill->blocks[index];
-	unsigned char *data = buffer + DEVICE_STORED_MOST;
-
-	int r = open_pack(fill, block, pack, number);
-	if (r == 0)
-		r = device_block_load(*pack, block, buffer);
-	if (r == 0 && !device_block_unpack(block, buffer, data))
-		r = DEVICE_DAMAGED;
-	if (r)
-		return device_block_fail(r, fill->dir->path, block);
-	return write_block(fill, index, data);
-}
-
 // Returns whether the file already has the right contents at this block.
 static bool is_there(const struct fill *fill, size_t index)
 {
@@ -136,37 +107,34 @@ static bool is_there(const struct fill *fill, size_t index)
 	return memcmp(block->digest, have->digest, DIGEST_BYTES) == 0;
 }
 
-static enum vg_status clear_block(const struct fill *fill, size_t index)
+static enum vg_status fill_block(struct fill *fill, struct device_reader *reader, size_t index)
 {
-	static const unsigned char zeros[DEVICE_BLOCK];
+	const unsigned char *data;
 
-	return write_block(fill, index, zeros);
+	enum vg_status status = allocate_block(fill, index);
+	if (status || is_there(fill, index))
+		return status;
+	status = device_reader_load(reader, &fill->blocks[index], &data);
+	return status ? status : write_block(fill, index, data);
 }
 
 static void *fill_blocks(void *user)
 {
-	unsigned char *buffer = malloc(DEVICE_STORED_MOST + DEVICE_BLOCK);
+	struct device_reader reader;
 	struct fill *fill = user;
-	uint32_t number = 0;
-	int pack = -1;
 	size_t index;
 
-	if (!buffer)
-		keep_error(fill, vg_fail(VG_NO_MEMORY, 0, "no memory for a block"));
+	enum vg_status status = device_reader_begin(fill->dir, &reader);
+	if (status)
+		keep_error(fill, status);
 	while (!fill->stop && (index = fill->next++) < fill->count) {
-		enum vg_status status = allocate_block(fill, index);
-		if (status == VG_OK && !is_there(fill, index))
-			status = fill->blocks[index].codec == DEVICE_ZERO
-					 ? clear_block(fill, index)
-					 : fill_block(fill, index, &pack, &number, buffer);
+		status = fill_block(fill, &reader, index);
 		if (status)
 			keep_error(fill, status);
 		if (fill->progress)
 			*fill->progress += DEVICE_BLOCK;
 	}
-	if (pack >= 0)
-		close(pack);
-	free(buffer);
+	device_reader_end(&reader);
 	return NULL;
 }
 

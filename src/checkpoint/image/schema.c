@@ -102,6 +102,7 @@ const struct schema_row schema_rows[] = {
 	{"device.zero", SCHEMA_NUMBER, true},
 	{"device.linked", SCHEMA_NUMBER, true},
 	{"device.copied", SCHEMA_NUMBER, true},
+	{"device.window", SCHEMA_FLAG, true},
 	{"files", SCHEMA_LIST, false},
 	{"files[]", SCHEMA_GROUP, false},
 	{"files[].name", SCHEMA_TEXT, false},

@@ -40,6 +40,7 @@ struct seen {
 	uint32_t state, reason, row;
 	uint64_t bytes, host, missing;
 	struct pager_file file;
+	bool knows_window;
 };
 
 static bool is_own(const struct tenant *tenant)
@@ -105,7 +106,8 @@ static struct seen read_slot(const struct pager_slot *slot)
 			     .bytes = READ(slot->bytes),
 			     .host = READ(slot->host),
 			     .missing = READ(slot->missing),
-			     .file = {READ(slot->file[0]), READ(slot->file[1]), READ(slot->file[2])}};
+			     .file = {READ(slot->file[0]), READ(slot->file[1]), READ(slot->file[2])},
+			     .knows_window = READ(slot->knows_window) == 1};
 }
 
 // Maps the ledgers of the vGPUs. Their users may truncate them at any time.
@@ -293,9 +295,10 @@ static enum vg_status add_parked(struct parking *parking, const struct parked *p
 	return VG_OK;
 }
 
-static enum vg_status find_file(const struct tenant *tenant, const struct pager_file *file, struct parking *parking)
+static enum vg_status find_file(const struct tenant *tenant, const struct seen *seen, struct parking *parking)
 {
-	struct parked parked = {.pid = tenant->pid};
+	struct parked parked = {.pid = tenant->pid, .knows_window = seen->knows_window};
+	const struct pager_file *file = &seen->file;
 	struct stat info;
 
 	if (!file->number)
@@ -344,7 +347,7 @@ static enum vg_status wait_for_parking(const struct tenants *tenants, struct vg_
 			continue;
 		status = wait_for(tenants, tenant, ledgers[tenant->vgpu], drain_ms, phase, &seen);
 		if (status == VG_OK && seen.is_there)
-			status = seen.state == PAGER_PARKED ? find_file(tenant, &seen.file, parking)
+			status = seen.state == PAGER_PARKED ? find_file(tenant, &seen, parking)
 							    : judge_answer(tenants, tenant, &seen, how);
 	}
 	return status;
@@ -552,6 +555,21 @@ bool parking_adopt(struct parking *parking, pid_t pid, int fd, struct pager_file
 	if (parked.directory >= 0)
 		close(parked.directory);
 	return false;
+}
+
+void parking_remove_first(struct parking *parking, pid_t pid)
+{
+	size_t i = 0;
+
+	while (i < parking->count && parking->list[i].pid != pid)
+		i++;
+	if (i == parking->count)
+		return;
+	unlinkat(parking->list[i].directory, parking->list[i].name, 0);
+	close(parking->list[i].directory);
+	parking->bytes -= parking->list[i].bytes;
+	parking->count--;
+	memmove(&parking->list[i], &parking->list[i + 1], (parking->count - i) * sizeof *parking->list);
 }
 
 void parking_remove(struct parking *parking)

@@ -14,6 +14,7 @@ struct parked {
 	int directory; // descriptor of the directory with the file, as the process sees it
 	char name[PAGER_FILE_NAME];
 	uint64_t bytes;
+	bool knows_window; // after a restore, the process can take its memory from a window (pager/window.h)
 };
 
 struct parking {
@@ -63,5 +64,7 @@ enum vg_status parking_make(struct parking *parking, pid_t pid, int *ret_fd, str
 // Links an unnamed file into the process's /dev/shm, and adds it to the list. On failure, returns false and changes
 // nothing.
 bool parking_adopt(struct parking *parking, pid_t pid, int fd, struct pager_file *ret_file);
+// Removes the first file of this process in the list, and its entry.
+void parking_remove_first(struct parking *parking, pid_t pid);
 // Removes the files in the list, and frees the list.
 void parking_remove(struct parking *parking);

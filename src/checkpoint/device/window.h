@@ -1,0 +1,31 @@
+// Serves a window (pager/window.h), through which a restored process gets its device memory. Threads read blocks of an
+// image into the window; the pager of the process copies them from there to the GPU. For one thread.
+#pragma once
+#include "checkpoint/image/device_index.h"
+#include "checkpoint/process/phase.h"
+
+struct device_window;
+// Where the blocks come from.
+struct device_content {
+	const struct image_dir *dir;
+	const struct device_block *blocks;
+	size_t count;
+	// The blocks that the file `have_fd` contains already, at their places; NULL: there is no such file
+	const struct device_block *have;
+	int have_fd;
+};
+// Returns the size of the window for a memory of so many bytes.
+uint64_t device_window_bytes(uint64_t memory_bytes);
+// Makes an empty file a window, and locks it. The content must outlive the window. Takes ownership of the descriptor,
+// also on failure. SYSTEM, NO_MEMORY.
+enum vg_status device_window_start(const struct device_content *content, int consume_fd,
+				   struct device_window **ret_window);
+// Serves the window until the process has all of its memory. Calls phase_tick(), and adds the size of each block to
+// phase->bytes. *ret_declined: true: the process cannot move its memory to the GPU now, or has not begun within 10
+// seconds. INTEGRITY (a pack is damaged), INSUFFICIENT (no room for the window), STATE (the process has ended, takes no
+// memory for a minute, or the progress function asked to stop), DRIVER (the process could not move the memory), SYSTEM,
+// NO_MEMORY.
+enum vg_status device_window_serve(struct device_window *window, pid_t pid, uint64_t start_time, struct phase *phase,
+				   bool *ret_declined);
+// Ends the service and frees the window, which may be NULL. If the process still reads, its memory is lost.
+void device_window_close(struct device_window *window);
