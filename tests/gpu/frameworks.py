@@ -33,12 +33,14 @@ class Rival:
         return f"{turns['turns']} turns of the other program"
 
 
-def script(name, *words, module=None, where=None, env=None, timeout=90):
+def script(name, *words, module=None, where=None, env=None, timeout=90, complaint=None):
     if module:
         need_module(module)
     done = run_inside({**(where or MEMORY), **MORE}, [PYTHON, f"{HERE}/{name}", *words], timeout=timeout, env=env)
     lines = done.stdout.strip().splitlines()
     check(lines and lines[-1].startswith("good"), f"{done.stdout[-400:].strip()} {done.stderr[-400:].strip()}")
+    if complaint:
+        check(complaint in done.stderr, f"it does not say {complaint}: {done.stderr[-400:].strip()}")
     return lines[-1][4:].strip(" :")
 
 
@@ -61,7 +63,12 @@ def main():
     wait_idle(Nvml())
     rival = Rival() if KIND == "contended" else None
     suite.test("static CUDA runtime", static_runtime)
-    for what in ("train", "memory", "graphs", "graph_pool", "share", "share_most", "workers", "streams", "recovery"):
+    cases = ["train", "memory", "graphs", "graph_pool", "share", "share_most", "workers", "streams", "recovery"]
+    if KIND == "evictable":
+        cases = [what for what in cases if not what.startswith("share")]
+        suite.test("PyTorch share_refused",
+                   lambda: script("torch_cases.py", "share_refused", complaint="cuIpcGetMemHandle"))
+    for what in cases:
         suite.test(f"PyTorch {what}", script, "torch_cases.py", what)
     for backend in ("expandable_segments:True", "backend:cudaMallocAsync"):
         env = {"PYTORCH_CUDA_ALLOC_CONF": backend, "PYTORCH_ALLOC_CONF": backend}

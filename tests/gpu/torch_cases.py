@@ -102,6 +102,18 @@ def share():
     return "a child doubled the parent's tensor in place by CUDA IPC"
 
 
+def share_refused():
+    """Memory that can move cannot be passed to another process. PyTorch must raise an error at once."""
+    from torch.multiprocessing.reductions import reduce_tensor
+    tensor = torch.full((1 << 20,), 21, device="cuda", dtype=torch.int32)
+    try:
+        reduce_tensor(tensor)
+    except RuntimeError as error:
+        assert int(tensor.sum()) == 21 << 20
+        return str(error).splitlines()[0]
+    raise AssertionError("the tensor was shared")
+
+
 def hold(queue, back):
     tensor = queue.get()
     back.put((int(tensor[7].item()), tensor.numel()))
