@@ -68,3 +68,9 @@ bool parking_adopt(struct parking *parking, pid_t pid, int fd, struct pager_file
 void parking_remove_first(struct parking *parking, pid_t pid);
 // Removes the files in the list, and frees the list.
 void parking_remove(struct parking *parking);
+
+// ---- this directory only -------------------------------------------------------------------------------
+
+// Adds the file of a process to the list, unless its number is 0: then no memory of the process is in a file. SYSTEM,
+// NO_MEMORY.
+enum vg_status parking_find_file(pid_t pid, const struct pager_file *file, struct parking *parking);
