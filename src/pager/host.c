@@ -100,7 +100,6 @@ static void close_file(void)
 	if (file_fd >= 0 && fstat(file_fd, &info) == 0 && info.st_ino == file_inode)
 		close(file_fd);
 	file_fd = -1;
-	file_bytes = 0;
 }
 
 // Opens the file if it is not open. Returns false if that fails, or if the program has closed the descriptor.
@@ -359,8 +358,10 @@ static bool unpin_piece(struct piece *piece)
 	return true;
 }
 
-// Frees the unused pages of a piece in the file, so that they are not written into a checkpoint image.
-static void punch_unused(const struct piece *piece, size_t first_granule)
+// Frees the unused pages of a piece in the file, so that they are not written into a checkpoint image. Unpins the piece
+// first: the GPU would go on using a freed page while the CPU and the file have another one in its place. Returns false
+// if the driver call fails.
+static bool free_unused(struct piece *piece, size_t first_granule)
 {
 	const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 	size_t count = piece->size / GRANULE;
@@ -368,24 +369,23 @@ static void punch_unused(const struct piece *piece, size_t first_granule)
 	for (size_t i = 0, end; i < count; i = end + 1) {
 		for (end = i; end < count && !is_used(first_granule + end); end++)
 			;
-		if (end > i)
-			fallocate(file_fd, mode, piece->offset + (off_t)(i * GRANULE), (off_t)((end - i) * GRANULE));
+		if (end == i)
+			continue;
+		if (!unpin_piece(piece))
+			return false;
+		fallocate(file_fd, mode, piece->offset + (off_t)(i * GRANULE), (off_t)((end - i) * GRANULE));
 	}
+	return true;
 }
 
 static void unmap_file(void)
 {
-	size_t granule = 0;
-
-	for (size_t i = 0; i < piece_count; granule += pieces[i].size / GRANULE, i++)
+	for (size_t i = 0; i < piece_count; i++)
 		if (pieces[i].is_in_file) {
 			munmap(pieces[i].memory, pieces[i].size);
 			pieces[i].memory = NULL;
-			punch_unused(&pieces[i], granule);
 		}
-	if (file_fd >= 0)
-		close(file_fd);
-	file_fd = -1;
+	close_file(); // an open file would become part of CRIU's dump
 }
 
 // Gives the file a name, unless it has one. Another process may have removed an earlier name: without it, the memory
@@ -408,17 +408,15 @@ static int name_file(void)
 	return r;
 }
 
-static int park_file(void)
+static int finish_file(void)
 {
+	size_t granule = 0;
 	int r = name_file();
 
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < piece_count; i++)
-		if (pieces[i].is_in_file && !unpin_piece(&pieces[i]))
-			return -EIO;
-	unmap_file();
-	return 0;
+	for (size_t i = 0; i < piece_count && r == 0; granule += pieces[i].size / GRANULE, i++)
+		if (pieces[i].is_in_file && !free_unused(&pieces[i], granule))
+			r = -EIO;
+	return r;
 }
 
 // Releases all host memory, of which none is in use. Call it with the lock held.
@@ -436,22 +434,34 @@ static void release_all(void)
 	if (file_name.number)
 		pager_file_unlink(&file_name);
 	file_name = (struct pager_file){0};
+	file_bytes = 0;
 	close_file();
 }
 
-int pager_host_park(struct pager_file *ret_file)
+int pager_host_finish_file(struct pager_file *ret_file)
 {
-	int r = 0;
+	int r;
 
 	pthread_mutex_lock(&lock);
 	if (used_bytes == 0)
 		release_all();
-	if (file_bytes)
-		r = park_file();
-	else
-		close_file(); // an open file would become part of CRIU's dump
+	r = file_bytes ? finish_file() : 0;
 	if (r == 0)
 		*ret_file = file_name;
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+int pager_host_park(void)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < piece_count && r == 0; i++)
+		if (pieces[i].is_in_file && !unpin_piece(&pieces[i]))
+			r = -EIO;
+	if (r == 0)
+		unmap_file();
 	pthread_mutex_unlock(&lock);
 	return r;
 }
@@ -589,6 +599,7 @@ void pager_host_reset(void)
 
 	lock = fresh;
 	close_file();
+	file_bytes = 0;
 	file_name = (struct pager_file){0};
 	piece_count = 0;
 	all_bytes = used_bytes = 0;

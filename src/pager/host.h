@@ -38,10 +38,14 @@ void pager_host_forget(CUcontext context);
 
 struct pager_file;
 
-// Unpins and unmaps the memory in the file, and frees the unused pages of the file. Anonymous memory stays mapped.
-// *ret_file identifies the file; its number is 0 if no memory lies in a file. A context is current if any memory is
-// pinned. Returns 0, or -errno, after which nothing has changed.
-int pager_host_park(struct pager_file *ret_file);
+// Gives the file a name and frees its unused pages. From then on another process can read the memory in the file, until
+// the memory is used again. *ret_file identifies the file; its number is 0 if no memory lies in a file. A context is
+// current if any memory is pinned. Returns 0, or -errno; then pieces may be unpinned, which pager_host_grow() pins.
+int pager_host_finish_file(struct pager_file *ret_file);
+// Unpins and unmaps the memory in the file. Call it after pager_host_finish_file(). Anonymous memory stays mapped. A
+// context is current if any memory is pinned. Returns 0, or -EIO if the driver fails; then all memory is still mapped,
+// and pieces may be unpinned.
+int pager_host_park(void);
 // Maps the memory in `file` again, which may be another file than before. The memory is not pinned: pager_host_grow()
 // pins it. Returns 0, or -errno, after which nothing has changed: -ENOENT, -EINVAL and -EPERM if there is no such file.
 int pager_host_unpark(const struct pager_file *file);

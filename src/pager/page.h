@@ -107,7 +107,10 @@ struct pager_slot {
 	// file. It carries out no other request until this is 0 again. With PAGER_PARK_DEEP, it keeps its host memory
 	// mapped and stays in PAGER_OUT.
 	_Atomic uint32_t park;
-	_Atomic uint64_t file[3]; // while parked: the file with the memory (struct pager_file); all 0: none
+	// The file with the memory (struct pager_file), in PAGER_PARKED and, before that, in PAGER_OUT while the pager
+	// unpins and unmaps the file. The contents of the file do not change meanwhile. 0 in `file[2]`: no file. Other
+	// words change only while `file[2]` is 0.
+	_Atomic uint64_t file[3];
 	// Bytes that the last move to the host did not copy, because the host already had the same bytes.
 	_Atomic uint64_t unchanged;
 	_Atomic uint32_t hash_result;  // CUresult of hashing on the GPU; not 0: it failed, and all blocks were copied

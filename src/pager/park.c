@@ -8,14 +8,29 @@
 
 static uint32_t refused; // number of the park request that could not be carried out; 0: none
 
-// Unpins and unmaps the host memory, after all memory has moved there. Returns false on failure.
+// Stores the file with the host memory in the slot, so that a dump begins to read it. Then unpins and unmaps it.
+// Returns 0 or -errno.
+static int publish_and_unmap(struct pager_slot *slot)
+{
+	struct pager_file file;
+	int r = pager_host_finish_file(&file);
+
+	if (r < 0)
+		return r;
+	pager_write_file(slot, &file);
+	r = pager_host_park();
+	if (r < 0)
+		pager_write_file(slot, &(struct pager_file){0});
+	return r;
+}
+
+// Puts away the host memory, after all memory has moved there. Returns false on failure.
 static bool park_memory(struct pager_slot *slot)
 {
-	struct pager_file file = {0};
 	CUcontext contexts[PAGER_CONTEXTS];
 	size_t count;
 	CUresult pushed = pager_push_context(contexts, &count);
-	int r = pager_host_park(&file);
+	int r = publish_and_unmap(slot);
 
 	if (pushed == CUDA_SUCCESS)
 		pager_pop_context();
@@ -23,7 +38,6 @@ static bool park_memory(struct pager_slot *slot)
 		pager_give_reason(slot, PAGER_FILE, (uint32_t)-r, 0);
 		return false;
 	}
-	pager_write_file(slot, &file);
 	pager_enter_state(slot, PAGER_PARKED);
 	return true;
 }

@@ -20,6 +20,7 @@ void pager_give_reason(struct pager_slot *slot, enum pager_reason reason, uint32
 
 void pager_write_file(struct pager_slot *slot, const struct pager_file *file)
 {
+	atomic_store(&slot->file[2], 0);
 	atomic_store(&slot->file[0], file->process);
 	atomic_store(&slot->file[1], file->start_time);
 	atomic_store(&slot->file[2], file->number);

@@ -62,7 +62,8 @@ bool pager_wait_for_others(uint64_t waited_ns);
 bool pager_return_through_window(struct pager_slot *slot, const struct pager_file *file, bool is_first);
 // Moves the part that has left back to the device, after a move to the host failed.
 bool pager_undo_leaving(struct pager_slot *slot);
-// Stores in the slot which file has the memory.
+// Stores the file with the memory in the slot. A dump may read the slot meanwhile, so the number is 0 while the other
+// words change.
 void pager_write_file(struct pager_slot *slot, const struct pager_file *file);
 // Ends an attempt to leave: opens the gate, and reports why the memory stays.
 void pager_stay(struct pager_slot *slot);
