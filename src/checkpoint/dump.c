@@ -227,17 +227,22 @@ static enum vg_status lock_tree(struct dump *dump)
 	return refusal_of_step(REFUSE_MPS, status);
 }
 
+// Returns how many bytes of parked memory will still go to the disk, at most. The rest is there already. With bases,
+// the new image may use their packs, so the size of its own packs is unknown yet: returns 0.
+static uint64_t unwritten_bytes(const struct dump *dump)
+{
+	return dump->device && !dump->bases.count ? dump->parking.bytes - device_out_stored(dump->device) : 0;
+}
+
 // Describes what is on the GPU, checks that it fits, and then has the driver move it to the host.
 static enum vg_status take_off_gpu(struct dump *dump)
 {
 	enum vg_status status = describe_dump(&dump->tree, &dump->criu, &dump->description);
 
-	// If there are bases, the new image may use their packs, so the size of its own packs is unknown yet.
-	uint64_t parked = dump->bases.count ? 0 : dump->parking.bytes;
 	if (status)
 		return status;
-	status = fit_dump(&dump->tree, dump->description, dump->draft.directory, dump->options.compression, parked,
-			  &dump->host_bytes);
+	status = fit_dump(&dump->tree, dump->description, dump->draft.directory, dump->options.compression,
+			  unwritten_bytes(dump), &dump->host_bytes);
 	if (status)
 		return status;
 	status = phase_begin(&dump->phase, VG_CHECKPOINT_LOCK);

@@ -447,6 +447,17 @@ enum vg_status device_out_start(struct image_draft *draft, const struct device_s
 	return VG_OK;
 }
 
+uint64_t device_out_stored(struct device_out *out)
+{
+	uint64_t bytes = 0;
+
+	pthread_mutex_lock(&out->lock);
+	for (unsigned i = 0; i < out->index.pack_count; i++)
+		bytes += out->packs[i].bytes;
+	pthread_mutex_unlock(&out->lock);
+	return bytes;
+}
+
 void device_out_abort(struct device_out *out)
 {
 	if (!out)

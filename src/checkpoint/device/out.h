@@ -18,6 +18,8 @@ struct device_out;
 // outlive `out`. NO_MEMORY, SYSTEM.
 enum vg_status device_out_start(struct image_draft *draft, const struct device_source *consume_sources, size_t count,
 				const struct device_bases *bases, struct device_out **ret_out);
+// Returns how many bytes of the memory are in the packs so far; at most all of them. There are no bases.
+uint64_t device_out_stored(struct device_out *out);
 struct device_written {
 	uint64_t bytes;	       // size of all memory
 	uint64_t zero_bytes;   // bytes of the memory in blocks of zeroes

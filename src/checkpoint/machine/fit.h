@@ -26,10 +26,10 @@ bool fit_kernel_is_older(const json_t *description, char *ret_warning, size_t ca
 // room for compressed images.
 enum vg_status fit_disk(const char *directory, uint64_t need, enum vg_compression compression, uint64_t *ret_memory);
 // Checks that there is room for a dump into `directory`, after the GPUs were described. `parked`: bytes of device
-// memory that pagers have put into files, and that Virgate, not CRIU, writes into the image. INSUFFICIENT (with need
-// and have): too little host memory in the machine or a control group, or too little disk space. The disk is not
-// checked if the image is compressed. *ret_bytes: an upper limit for what CRIU will write. It is the sum of the host
-// memory of the processes and of the device memory that the driver will move to the host. It does not include `parked`.
+// memory that pagers have put into files, and that Virgate, not CRIU, will still write into the image. INSUFFICIENT
+// (with need and have): too little host memory in the machine or a control group, or too little disk space. The disk is
+// not checked if the image is compressed. *ret_bytes: an upper limit for what CRIU will write. It is the sum of the
+// host memory of the processes and of the device memory that the driver will move to the host, without `parked`.
 enum vg_status fit_dump(const struct tree *tree, const json_t *description, const char *directory,
 			enum vg_compression compression, uint64_t parked, uint64_t *ret_bytes);
 
