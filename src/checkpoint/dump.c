@@ -169,16 +169,15 @@ void dump_open_gates(const struct tenants *tenants, unsigned milliseconds)
 	tenants_open_gates(tenants, milliseconds < GATE_MOST_MS ? milliseconds : GATE_MOST_MS);
 }
 
-// Starts writing the parked memory into the image. Threads do that during all later steps.
-static enum vg_status write_device(struct dump *dump)
+// Starts writing the memory in the files into the image. Threads do that during all later steps.
+static enum vg_status write_device(void *user, const struct parking *parking)
 {
 	struct device_source *sources = NULL;
+	struct dump *dump = user;
 
-	if (!dump->parking.count)
-		return VG_OK;
-	enum vg_status status = parking_open(&dump->parking, &sources);
+	enum vg_status status = parking_open(parking, &sources);
 	if (status == VG_OK)
-		status = device_out_start(&dump->draft, sources, dump->parking.count, &dump->bases, &dump->device);
+		status = device_out_start(&dump->draft, sources, parking->count, &dump->bases, &dump->device);
 	free(sources);
 	return status;
 }
@@ -196,7 +195,8 @@ static enum vg_status check_disk(const struct dump *dump)
 // for a launch that a closed gate would delay. lock_tree() opens the gates for the same reason.
 static enum vg_status park_memory(struct dump *dump)
 {
-	unsigned timeout_ms = dump_timeout(&dump->options);
+	const struct parking_wish wish = {
+		.drain_ms = dump_timeout(&dump->options), .limit = "--timeout", .read = write_device, .user = dump};
 
 	if (!parking_concerns(&dump->tenants))
 		return VG_OK;
@@ -210,11 +210,10 @@ static enum vg_status park_memory(struct dump *dump)
 	if (status)
 		return status;
 	dump->touched = true;
-	dump_open_gates(&dump->tenants, timeout_ms);
-	status = parking_begin(&dump->evicted, &(struct parking_wish){.drain_ms = timeout_ms, .limit = "--timeout"},
-			       &dump->phase, &dump->parking);
+	dump_open_gates(&dump->tenants, wish.drain_ms);
+	status = parking_begin(&dump->evicted, &wish, &dump->phase, &dump->parking);
 	tenants_open_gates(&dump->tenants, 0);
-	return status ? status : write_device(dump);
+	return status;
 }
 
 static enum vg_status lock_tree(struct dump *dump)

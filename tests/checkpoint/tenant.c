@@ -3,7 +3,7 @@
 // and again to allocate BIG. FILE has the results. With HOLD 0 the program allocates all free memory except 8 MiB, and
 // does not check it. If TENANT_MAPS names a file, the program maps that file. With TENANT_CHANGES=N it does not check
 // its memory: it first fills each block of 2 MiB with another number, and then N blocks with a new number in each
-// round.
+// round. With TENANT_SPARE=N it first allocates and fills N MiB more, which it frees on SIGUSR1.
 #include <cuda.h>
 
 #include <fcntl.h>
@@ -63,6 +63,18 @@ static void change(CUdeviceptr memory, unsigned round)
 	MUST(cuCtxSynchronize());
 }
 
+static CUdeviceptr allocate_spare(void)
+{
+	size_t bytes = getenv("TENANT_SPARE") ? (size_t)atoi(getenv("TENANT_SPARE")) << 20 : 0;
+	CUdeviceptr memory = 0;
+
+	if (bytes) {
+		MUST(cuMemAlloc(&memory, bytes));
+		MUST(cuMemsetD32(memory, 0xabcd, bytes / 4));
+	}
+	return memory;
+}
+
 static void *pester(void *user)
 {
 	MUST(cuCtxSetCurrent(context));
@@ -101,7 +113,7 @@ int main(int argc, char **argv)
 {
 	struct tenant_report report = {.pid = getpid()};
 	static unsigned words[1024];
-	CUdeviceptr memory;
+	CUdeviceptr memory, spare;
 	CUdevice device;
 	pthread_t thread;
 
@@ -120,6 +132,7 @@ int main(int argc, char **argv)
 	map_named();
 	if (!hold)
 		take_all(fd, &report);
+	spare = allocate_spare();
 	MUST(cuMemAlloc(&memory, hold));
 	MUST(cuMemsetD32(memory, 0x5eed, hold / 4));
 	if (getenv("TENANT_CHANGES"))
@@ -133,6 +146,9 @@ int main(int argc, char **argv)
 			if (words[i] != 0x5eed)
 				return 4;
 		if (report.asked < (unsigned)asked) {
+			if (spare)
+				MUST(cuMemFree(spare));
+			spare = 0;
 			report.small = try(small);
 			report.big = try(big);
 			report.asked++;

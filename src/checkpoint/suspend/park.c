@@ -35,6 +35,15 @@ struct seen {
 	struct pager_file file;
 };
 
+// A wish that processes were given, and what the wait for their answers needs.
+struct wait {
+	const struct tenants *tenants;
+	struct vg_ledger **ledgers; // one for each vGPU of the tenants; NULL: it cannot be read
+	const struct parking_wish *how;
+	struct phase *phase;
+	uint64_t began_ns;
+};
+
 static bool is_own(const struct tenant *tenant)
 {
 	return !tenant->slot.guest && !tenant->slot.host;
@@ -89,6 +98,8 @@ static void wake_pager(struct pager_slot *slot)
 static struct seen read_slot(const struct pager_slot *slot)
 {
 	uint32_t answered = atomic_load_explicit(&slot->answered, memory_order_acquire);
+	// Read the number before the other words of the file. If the pager clears them meanwhile, has_file() sees a 0.
+	uint64_t number = atomic_load(&slot->file[2]);
 
 	return (struct seen){.is_there = true,
 			     .has_answered = answered == READ(slot->bell),
@@ -98,7 +109,7 @@ static struct seen read_slot(const struct pager_slot *slot)
 			     .bytes = READ(slot->bytes),
 			     .host = READ(slot->host),
 			     .missing = READ(slot->missing),
-			     .file = {READ(slot->file[0]), READ(slot->file[1]), READ(slot->file[2])}};
+			     .file = {READ(slot->file[0]), READ(slot->file[1]), number}};
 }
 
 // Maps the ledgers of the vGPUs. Their users may truncate them at any time.
@@ -229,19 +240,32 @@ static bool is_done(const struct seen *seen, uint64_t waited_ns)
 	       (seen->state == PAGER_NONE && waited_ns > NONE_NS);
 }
 
-static enum vg_status wait_for(const struct tenants *tenants, const struct tenant *tenant, struct vg_ledger *ledger,
-			       unsigned drain_ms, struct phase *phase, struct seen *ret_seen)
+// Returns whether all memory of the process is in its file, although the pager may still unpin and unmap the file. Call
+// it after make_wish(): a pager that sees the wish keeps the memory in the file until the wish is withdrawn. A pager
+// that does not see the wish yet clears `file` before it moves the memory.
+static bool has_file(const struct seen *seen)
 {
+	return seen->is_there && (seen->state == PAGER_OUT || seen->state == PAGER_PARKED) && seen->file.process &&
+	       seen->file.start_time && seen->file.number;
+}
+
+// Waits for the answer of a process. `is_early`: or until its memory is in its file.
+static enum vg_status wait_for(const struct wait *wait, const struct tenant *tenant, bool is_early,
+			       struct seen *ret_seen)
+{
+	struct vg_ledger *ledger = wait->ledgers[tenant->vgpu];
+	unsigned drain_ms = wait->how->drain_ms;
+	struct phase *phase = wait->phase;
 	uint64_t began_ns = vg_clock_monotonic_ns();
 	unsigned pause_us = LOOK_LEAST_US;
 
 	for (;;) {
 		struct seen seen = look_at(tenant, ledger);
-		uint64_t waited_ns = vg_clock_monotonic_ns() - began_ns;
+		uint64_t now_ns = vg_clock_monotonic_ns(), waited_ns = now_ns - began_ns;
 		uint64_t most_ns = PATIENCE_NS + drain_ms * UINT64_C(2000000) +
 				   vg_size_min(seen.bytes, most_bytes) / pinned_each_second * UINT64_C(1000000000);
 		*ret_seen = seen;
-		if (is_done(&seen, waited_ns))
+		if (is_done(&seen, now_ns - wait->began_ns) || (is_early && has_file(&seen)))
 			return VG_OK;
 		if (phase->stop)
 			return vg_fail(VG_STATE, 0, "stopped while device memory left the GPU, as asked");
@@ -249,7 +273,7 @@ static enum vg_status wait_for(const struct tenants *tenants, const struct tenan
 			return vg_fail(
 				VG_NOT_READY, 0,
 				"process %d (%s) of vGPU %s did not answer for %.0f s when it was to leave the GPU",
-				(int)tenant->pid, tenant->slot.command, tenants->vgpus[tenant->vgpu].name,
+				(int)tenant->pid, tenant->slot.command, wait->tenants->vgpus[tenant->vgpu].name,
 				(double)waited_ns / 1e9);
 		usleep(pause_us);
 		pause_us = pause_us < LOOK_MOST_US ? pause_us * 2 : LOOK_MOST_US;
@@ -266,28 +290,68 @@ static uint32_t choose_wish(bool is_deep)
 	return (wish ? wish : 1) | (is_deep ? (uint32_t)PAGER_PARK_DEEP : 0);
 }
 
-static enum vg_status wait_for_parking(const struct tenants *tenants, struct vg_ledger **ledgers,
-				       const struct parking_wish *how, struct phase *phase, struct parking *parking)
+static void make_wishes(const struct wait *wait)
 {
-	uint32_t wish = choose_wish(how->is_deep);
-	unsigned drain_ms = how->drain_ms;
+	const struct tenants *tenants = wait->tenants;
+	bool is_deep = wait->how->is_deep;
+	uint32_t wish = choose_wish(is_deep);
+
+	for (size_t i = 0; i < tenants->count; i++) {
+		const struct tenant *tenant = &tenants->list[i];
+		struct vg_ledger *ledger = wait->ledgers[tenant->vgpu];
+		if (can_park(tenants, tenant))
+			make_wish(tenant, ledger, wish, wait->how->drain_ms);
+		else if (is_deep && is_own(tenant))
+			make_wish(tenant, ledger, PAGER_PARK_DEEP, wait->how->drain_ms);
+	}
+}
+
+// Waits for all processes, and lists their files. `is_early`: waits only until all memory that leaves the GPU is in the
+// files.
+static enum vg_status wait_for_files(const struct wait *wait, bool is_early, struct parking *parking)
+{
+	const struct tenants *tenants = wait->tenants;
 	enum vg_status status = VG_OK;
 	struct seen seen;
 
-	for (size_t i = 0; i < tenants->count; i++)
-		if (can_park(tenants, &tenants->list[i]))
-			make_wish(&tenants->list[i], ledgers[tenants->list[i].vgpu], wish, drain_ms);
-		else if (how->is_deep && is_own(&tenants->list[i]))
-			make_wish(&tenants->list[i], ledgers[tenants->list[i].vgpu], PAGER_PARK_DEEP, drain_ms);
 	for (size_t i = 0; i < tenants->count && status == VG_OK; i++) {
 		const struct tenant *tenant = &tenants->list[i];
 		if (!can_park(tenants, tenant))
 			continue;
-		status = wait_for(tenants, tenant, ledgers[tenant->vgpu], drain_ms, phase, &seen);
+		status = wait_for(wait, tenant, is_early, &seen);
 		if (status == VG_OK && seen.is_there)
-			status = seen.state == PAGER_PARKED ? parking_find_file(tenant->pid, &seen.file, parking)
-							    : judge_answer(tenants, tenant, &seen, how);
+			status = seen.state == PAGER_PARKED || (is_early && has_file(&seen))
+					 ? parking_find_file(tenant->pid, &seen.file, parking)
+					 : judge_answer(tenants, tenant, &seen, wait->how);
 	}
+	return status;
+}
+
+static bool are_same(const struct parking *one, const struct parking *other)
+{
+	bool are_same = one->count == other->count;
+
+	for (size_t i = 0; i < one->count && are_same; i++)
+		are_same =
+			one->list[i].pid == other->list[i].pid && strcmp(one->list[i].name, other->list[i].name) == 0;
+	return are_same;
+}
+
+// Calls `read` as soon as all files have their memory, and then waits until the processes are parked. Fails if a
+// process is not parked with the file that `read` was given.
+static enum vg_status wait_and_read(const struct wait *wait, struct parking *parking)
+{
+	const struct parking_wish *how = wait->how;
+	struct parking early = {0};
+
+	enum vg_status status = wait_for_files(wait, true, &early);
+	if (status == VG_OK && early.count)
+		status = how->read(how->user, &early);
+	if (status == VG_OK)
+		status = wait_for_files(wait, false, parking);
+	if (status == VG_OK && !are_same(&early, parking))
+		status = vg_fail(VG_STATE, 0, "the memory of a process moved while it was read: try again");
+	parking_finish(&early);
 	return status;
 }
 
@@ -299,7 +363,10 @@ enum vg_status parking_begin(const struct tenants *tenants, const struct parking
 	*ret_parking = (struct parking){0};
 	if (!ledgers)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu vGPUs", tenants->vgpu_count);
-	enum vg_status status = wait_for_parking(tenants, ledgers, how, phase, ret_parking);
+	const struct wait wait = {tenants, ledgers, how, phase, vg_clock_monotonic_ns()};
+	make_wishes(&wait);
+	enum vg_status status =
+		how->read ? wait_and_read(&wait, ret_parking) : wait_for_files(&wait, false, ret_parking);
 	close_ledgers(tenants, ledgers);
 	return status;
 }

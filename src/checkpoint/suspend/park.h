@@ -33,11 +33,16 @@ struct parking_wish {
 	// For `suspend --deep`. Processes of vGPUs that are not evictable are asked to park, too. parking_release()
 	// does not withdraw the request, so that the processes also wait after the driver has taken them off the GPU.
 	bool is_deep;
+	// Called once, if there are files, as soon as all memory that leaves the GPU is in the files. The pagers may
+	// still unpin and unmap the files then, and that may fail. So the bytes that are read are valid only if
+	// parking_begin() succeeds. If `read` fails, parking_begin() returns its status. NULL: not called.
+	enum vg_status (*read)(void *user, const struct parking *parking);
+	void *user;
 };
 // Asks the processes to park, and waits until they have. If there is too little host memory for a process, its memory
 // stays on the GPU, and its pager stays idle until parking_release(). The caller must call parking_release() after
 // every outcome. NOT_READY (the work of a process does not end within `drain_ms`), SUSPENDED, HOST_FILE, DRIVER, STATE
-// (the progress function asked to stop), SYSTEM, NO_MEMORY.
+// (the progress function asked to stop, or memory moved while `read` read it), SYSTEM, NO_MEMORY.
 enum vg_status parking_begin(const struct tenants *tenants, const struct parking_wish *how, struct phase *phase,
 			     struct parking *ret_parking);
 // Records that the driver has taken the processes with a deep request off the GPU.
