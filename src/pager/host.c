@@ -11,10 +11,11 @@
 #include "pager/available.h"
 #include "pager/host_file.h"
 #include "pager/memory.h"
+#include "pager/pages.h"
 
 // Host memory is allocated in pieces of at most PIECE bytes. One driver call pins a piece, and may block the whole
 // process meanwhile. A copy must not cross from one piece into the next.
-enum { PIECE = 2 * PAGER_CHUNK, GRANULE = 2 << 20, GRANULES = PIECE / GRANULE, PIECES = 2048, THREADS = 4 };
+enum { PIECE = 2 * PAGER_CHUNK, GRANULE = 2 << 20, GRANULES = PIECE / GRANULE, PIECES = 2048 };
 
 struct piece {
 	char *memory; // NULL: the piece is not mapped
@@ -44,45 +45,6 @@ static struct pager_file file_name; // identity of the file; number 0: the file 
 void pager_host_limit(uint64_t bytes)
 {
 	limit = bytes;
-}
-
-struct part {
-	char *memory;
-	size_t size;
-	int error; // errno
-};
-
-// Makes the kernel allocate the pages. Kernels without MADV_POPULATE_WRITE return EINVAL.
-static void *populate_part(void *argument)
-{
-	struct part *part = argument;
-
-	part->error = madvise(part->memory, part->size, MADV_POPULATE_WRITE) != 0 ? errno : 0;
-	return NULL;
-}
-
-// Makes the kernel allocate the pages in several threads, because it clears each page, which takes most of the time of
-// pinning. Returns an errno, or 0.
-static int populate_pages(char *memory, size_t size)
-{
-	size_t each = size / THREADS / GRANULE * GRANULE;
-	struct part parts[THREADS];
-	pthread_t threads[THREADS];
-	bool started[THREADS] = {false};
-	int error = 0;
-
-	for (int i = 0; i < THREADS; i++) {
-		parts[i] = (struct part){.memory = memory + i * each, .size = i < THREADS - 1 ? each : size - i * each};
-		started[i] = i < THREADS - 1 && pthread_create(&threads[i], NULL, populate_part, &parts[i]) == 0;
-		if (!started[i])
-			populate_part(&parts[i]);
-	}
-	for (int i = 0; i < THREADS; i++) {
-		if (started[i])
-			pthread_join(threads[i], NULL);
-		error = error ? error : parts[i].error;
-	}
-	return error;
 }
 
 static void pin_piece(struct piece *piece)
@@ -150,7 +112,7 @@ static bool leaves_enough(size_t size)
 // huge. Returns false if the file system has no room.
 static bool allocate_in_file(void *memory, size_t size)
 {
-	int error = populate_pages(memory, size);
+	int error = pager_pages_allocate(memory, size);
 
 	return error == EINVAL ? fallocate(file_fd, 0, file_bytes, (off_t)size) == 0 : error == 0;
 }
@@ -174,7 +136,7 @@ static void *extend_file(size_t size)
 static void *map_anonymous(size_t size)
 {
 	void *memory = map_piece(size, -1, 0);
-	int error = memory ? populate_pages(memory, size) : 0;
+	int error = memory ? pager_pages_allocate(memory, size) : 0;
 
 	if (error == 0 || error == EINVAL) // without MADV_POPULATE_WRITE, the pages are allocated when they are pinned
 		return memory;
@@ -221,7 +183,7 @@ static struct piece *find_lost(void)
 // driver would map them one after the other. Returns false if the file system has no room for them.
 static bool fill_lost(const struct piece *piece)
 {
-	int error = populate_pages(piece->memory, piece->size);
+	int error = pager_pages_allocate(piece->memory, piece->size);
 
 	if (error == EINVAL && piece->is_in_file)
 		return fallocate(file_fd, 0, piece->offset, (off_t)piece->size) == 0;

@@ -33,6 +33,7 @@ struct seen {
 	uint32_t state, reason, row;
 	uint64_t bytes, host, missing;
 	struct pager_file file;
+	bool knows_window;
 };
 
 // A wish that processes were given, and what the wait for their answers needs.
@@ -100,6 +101,7 @@ static struct seen read_slot(const struct pager_slot *slot)
 	uint32_t answered = atomic_load_explicit(&slot->answered, memory_order_acquire);
 	// Read the number before the other words of the file. If the pager clears them meanwhile, has_file() sees a 0.
 	uint64_t number = atomic_load(&slot->file[2]);
+	bool is_whole = atomic_load(&slot->source) == PAGER_WHOLE_FILE; // no window of a restore that is under way
 
 	return (struct seen){.is_there = true,
 			     .has_answered = answered == READ(slot->bell),
@@ -109,7 +111,8 @@ static struct seen read_slot(const struct pager_slot *slot)
 			     .bytes = READ(slot->bytes),
 			     .host = READ(slot->host),
 			     .missing = READ(slot->missing),
-			     .file = {READ(slot->file[0]), READ(slot->file[1]), number}};
+			     .file = {READ(slot->file[0]), READ(slot->file[1]), is_whole ? number : 0},
+			     .knows_window = READ(slot->knows_window) == 1};
 }
 
 // Maps the ledgers of the vGPUs. Their users may truncate them at any time.
@@ -321,7 +324,7 @@ static enum vg_status wait_for_files(const struct wait *wait, bool is_early, str
 		status = wait_for(wait, tenant, is_early, &seen);
 		if (status == VG_OK && seen.is_there)
 			status = seen.state == PAGER_PARKED || (is_early && has_file(&seen))
-					 ? parking_find_file(tenant->pid, &seen.file, parking)
+					 ? parking_find_file(tenant->pid, &seen.file, seen.knows_window, parking)
 					 : judge_answer(tenants, tenant, &seen, wait->how);
 	}
 	return status;

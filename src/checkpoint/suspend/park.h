@@ -76,6 +76,6 @@ void parking_remove(struct parking *parking);
 
 // ---- this directory only -------------------------------------------------------------------------------
 
-// Adds the file of a process to the list, unless its number is 0: then no memory of the process is in a file. SYSTEM,
-// NO_MEMORY.
-enum vg_status parking_find_file(pid_t pid, const struct pager_file *file, struct parking *parking);
+// Adds the file of a process to the list, unless its number is 0: then no memory of the process is in a file.
+// `knows_window`: see struct parked. SYSTEM, NO_MEMORY.
+enum vg_status parking_find_file(pid_t pid, const struct pager_file *file, bool knows_window, struct parking *parking);

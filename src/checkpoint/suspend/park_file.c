@@ -44,9 +44,9 @@ static enum vg_status add_parked(struct parking *parking, const struct parked *p
 	return VG_OK;
 }
 
-enum vg_status parking_find_file(pid_t pid, const struct pager_file *file, struct parking *parking)
+enum vg_status parking_find_file(pid_t pid, const struct pager_file *file, bool knows_window, struct parking *parking)
 {
-	struct parked parked = {.pid = pid};
+	struct parked parked = {.pid = pid, .knows_window = knows_window};
 	struct stat info;
 
 	if (!file->number)
@@ -215,6 +215,21 @@ bool parking_adopt(struct parking *parking, pid_t pid, int fd, struct pager_file
 	if (parked.directory >= 0)
 		close(parked.directory);
 	return false;
+}
+
+void parking_remove_first(struct parking *parking, pid_t pid)
+{
+	size_t i = 0;
+
+	while (i < parking->count && parking->list[i].pid != pid)
+		i++;
+	if (i == parking->count)
+		return;
+	unlinkat(parking->list[i].directory, parking->list[i].name, 0);
+	close(parking->list[i].directory);
+	parking->bytes -= parking->list[i].bytes;
+	parking->count--;
+	memmove(&parking->list[i], &parking->list[i + 1], (parking->count - i) * sizeof *parking->list);
 }
 
 void parking_remove(struct parking *parking)
