@@ -89,6 +89,8 @@ static bool end_idle_turn(struct turn_arbiter *arbiter, uint64_t now)
 		vgpu->waits = vgpu->eligible = false;
 	} else {
 		vgpu->left_ns = turn_later(vgpu->facts.idle_ns, arbiter->turn_ns);
+		if (vgpu->facts.is_overdue)
+			vgpu->unreported_ns = now;
 	}
 	turn_finish(arbiter);
 	return true;

@@ -60,6 +60,7 @@ void turn_gang_read(struct turn_gang *gang, const struct turn_facts *parts, unsi
 			facts.in_flight = part->in_flight;
 		facts.is_urgent |= part->is_urgent;
 		facts.is_stopped |= part->is_stopped;
+		facts.is_overdue |= part->is_overdue;
 	}
 	*ret_facts = facts;
 }

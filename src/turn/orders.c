@@ -114,12 +114,18 @@ static void order_gate(const struct turn_arbiter *arbiter, int index, uint64_t n
 }
 
 // Returns the time at which the arbiter looks at the vGPU's work again. This is after the work's estimated end, because
-// the real end may never be reported.
+// the real end may never be reported. If the vGPU has reported the ends of its work so far, most of these looks find
+// nothing new, so the arbiter looks less often.
 static uint64_t find_look(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu, uint64_t now)
 {
 	const struct turn_rules *rules = &arbiter->rules;
-	uint64_t least = vgpu->lasting ? rules->patience_ns : vgpu->request_ns ? 2 * rules->quiet_ns : rules->look_ns;
+	bool trusted = now - vgpu->unreported_ns >= rules->trust_ns;
+	uint64_t least = trusted ? rules->look_trusted_ns : rules->look_ns;
 
+	if (vgpu->lasting)
+		least = rules->patience_ns;
+	else if (vgpu->request_ns)
+		least = trusted ? rules->look_ns : rules->look_request_ns;
 	return turn_clamp(vgpu->facts.eta_ns, now + least, now + rules->patience_ns) + rules->margin_ns;
 }
 

@@ -39,6 +39,7 @@ void turn_page_read(const struct turn_page *page, const struct turn_slot *slots,
 		if (eta && !watched && (eta > UINT64_MAX - margin_ns ? UINT64_MAX : eta + margin_ns) <= now) {
 			idle = idle > eta ? idle : eta;
 			eta = 0;
+			facts.is_overdue = true;
 		}
 		if (eta) {
 			facts.in_flight++;

@@ -21,6 +21,9 @@ void turn_rules(enum turn_mode mode, struct turn_rules *ret_rules)
 		.switch_ns = 115 * MICROSECONDS,
 		.wake_ns = 300 * MICROSECONDS,
 		.look_ns = 2 * MILLISECONDS,
+		.look_trusted_ns = 8 * MILLISECONDS,
+		.look_request_ns = 2 * TURN_QUIET_NS,
+		.trust_ns = 2 * SECONDS,
 		.grace_ns = 100 * MICROSECONDS,
 		.grace_most_ns = 600 * MICROSECONDS,
 		.launch_ns = 2 * MILLISECONDS,
@@ -133,6 +136,7 @@ int turn_join(struct turn_arbiter *arbiter, const struct turn_terms *terms, uint
 	*vgpu = (struct turn_vgpu){.terms = *terms,
 				   .joined = true,
 				   .present_ns = now,
+				   .unreported_ns = now,
 				   .number = arbiter->number,
 				   .grace_ns = arbiter->rules.grace_ns};
 	turn_weigh(arbiter, now);

@@ -49,7 +49,12 @@ struct turn_rules {
 	uint64_t switch_ns; // the time of a context switch of the device
 	uint64_t wake_ns;   // the longest uncharged time from the grant of a turn to its first launch
 	// These members determine when turns end.
-	uint64_t look_ns;	// shortest time between two checks of the holder's work while other vGPUs wait
+	// The shortest times between two checks of work in flight while other vGPUs wait. The arbiter trusts a vGPU to
+	// report the end of its work if the vGPU did not stop without a report in the last `trust_ns`.
+	uint64_t look_ns;	  // for a vGPU that the arbiter does not trust
+	uint64_t look_trusted_ns; // for a vGPU that it trusts; in a request of the latency class: `look_ns`
+	uint64_t look_request_ns; // in a request of a vGPU that it does not trust
+	uint64_t trust_ns;
 	uint64_t grace_ns;	// a holder that is idle for this time loses its turn, if another vGPU waits
 	uint64_t grace_most_ns; // the longest grace for a program whose host pauses a little longer than `grace_ns`
 	uint64_t launch_ns;	// a holder that launches nothing for this time loses its turn
@@ -126,6 +131,7 @@ struct turn_facts {
 	unsigned int in_flight; // number of processes with work in flight
 	bool is_urgent;		// a request of the latency class is in progress
 	bool is_stopped;	// at least one process is stopped
+	bool is_overdue;	// work counts as ended by its estimate, because its process has not reported the end
 	// Only for a job, which has several devices (turn/gang.h). Launches on one device wait at the closed gate, and
 	// work on another device may wait for these launches. From this time on they are allowed. 0: no launch waits in
 	// this way.

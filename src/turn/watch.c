@@ -25,6 +25,8 @@ static void watch_request(const struct turn_arbiter *arbiter, struct turn_vgpu *
 	const struct turn_facts *facts = &vgpu->facts;
 	bool lasts = facts->in_flight || now - vgpu->launched_ns < arbiter->rules.quiet_ns;
 
+	if (vgpu->request_ns && facts->is_urgent && !lasts && facts->is_overdue)
+		vgpu->unreported_ns = now;
 	if (!facts->is_urgent || !lasts || !turn_is_urgent_class(vgpu))
 		vgpu->request_ns = 0;
 	else if (!vgpu->request_ns)

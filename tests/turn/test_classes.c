@@ -168,6 +168,44 @@ TEST(unreported_request_ends_after_its_estimate)
 	turn_destroy(arbiter);
 }
 
+// Begins a request of the latency vGPU 1 at `now`. Returns how long after that the arbiter looks whether its work has
+// ended.
+static uint64_t find_request_look(uint64_t now)
+{
+	set_waiting(0, now);
+	add_launch(1, now, 100 * US);
+	facts[1].is_urgent = true;
+	turn_decide(arbiter, facts, now, &orders);
+	now += rules.urgent_delay_ns;
+	turn_decide(arbiter, facts, now, &orders);
+	CHECK_INT(get_state(0), TURN_CLOSED);
+	return orders.next_ns - now;
+}
+
+TEST(request_of_a_vgpu_that_reports_is_checked_less_often)
+{
+	uint64_t now;
+
+	create_arbiter(TURN_MODE_TIME);
+	add_vgpu(60, false, false);
+	add_vgpu(40, false, true);
+	// A new vGPU is not trusted.
+	CHECK_INT(find_request_look(SEC), rules.look_request_ns + rules.margin_ns);
+	set_idle(1, SEC + MS);
+	facts[1].is_urgent = false;
+	turn_decide(arbiter, facts, SEC + MS, &orders);
+	now = SEC + rules.trust_ns;
+	CHECK_INT(find_request_look(now), rules.look_ns + rules.margin_ns);
+	// This request ends only by its estimate.
+	now += MS;
+	set_idle(1, now - 500 * US);
+	facts[1].is_overdue = true;
+	turn_decide(arbiter, facts, now, &orders);
+	CHECK_INT(get_state(0), TURN_HELD);
+	CHECK_INT(find_request_look(now + MS), rules.look_request_ns + rules.margin_ns);
+	turn_destroy(arbiter);
+}
+
 TEST(single_latency_vgpu_has_an_open_gate)
 {
 	unsigned int l, other;

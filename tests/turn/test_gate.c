@@ -115,11 +115,14 @@ TEST(unwatched_work_ends_at_its_estimate)
 	// A stopped process has no thread that waits at the gate or watches the device.
 	facts = read_slots(71, stopped, now);
 	CHECK(!facts.in_flight && !facts.waiting && facts.is_stopped && facts.idle_ns == now - 1 * MS);
+	CHECK(facts.is_overdue);
 	slots[70].watching = 0;
 	slots[70].eta_ns = now - 99 * US;
-	CHECK_INT(read_slots(71, NULL, now).in_flight, 1);
+	facts = read_slots(71, NULL, now);
+	CHECK(facts.in_flight == 1 && !facts.is_overdue);
 	slots[70].eta_ns = now - 100 * US;
-	CHECK_INT(read_slots(71, NULL, now).in_flight, 0);
+	facts = read_slots(71, NULL, now);
+	CHECK(!facts.in_flight && facts.is_overdue);
 }
 
 TEST(times_in_the_future_are_bounded)

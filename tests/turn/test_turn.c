@@ -220,6 +220,56 @@ TEST(idle_holder_keeps_its_turn_for_the_grace_time)
 	turn_destroy(arbiter);
 }
 
+// Lets vGPU 0, which has the turn, launch at `now`. Returns how long after that the arbiter looks at its work.
+static uint64_t find_holder_look(uint64_t now)
+{
+	add_launch(0, now, MS);
+	turn_decide(arbiter, facts, now, &orders);
+	CHECK_INT(orders.holder, 0);
+	return orders.next_ns - now;
+}
+
+// Tests a vGPU whose work the arbiter sees end by its estimate, because the process does not report the end.
+TEST(holder_that_reports_is_checked_less_often)
+{
+	uint64_t now = SEC;
+
+	turn_rules(TURN_MODE_TIME, &rules);
+	rules.trust_ns = 5 * MS;
+	CHECK_INT(turn_create(&rules, now, 0, &arbiter), 0);
+	memset(facts, 0, sizeof facts);
+	add_vgpu(90, false, false);
+	add_vgpu(10, false, false);
+	set_waiting(0, now);
+	set_waiting(1, now);
+	turn_decide(arbiter, facts, now, &orders);
+	// A new vGPU is not trusted.
+	CHECK_INT(find_holder_look(now + MS), rules.look_ns + rules.margin_ns);
+	now += rules.trust_ns;
+	CHECK_INT(find_holder_look(now), rules.look_trusted_ns + rules.margin_ns);
+	// The program launches again within its grace, so nothing is lost.
+	set_idle(0, now += MS);
+	facts[0].is_overdue = true;
+	turn_decide(arbiter, facts, now, &orders);
+	CHECK_INT(find_holder_look(now += 50 * US), rules.look_trusted_ns + rules.margin_ns);
+	// The program loses its turn: first it reports the end of its work, then it does not.
+	for (int i = 0; i < 2; i++) {
+		set_idle(0, now += MS);
+		facts[0].is_overdue = i;
+		turn_decide(arbiter, facts, now += rules.grace_most_ns, &orders);
+		CHECK_INT(orders.holder, 1);
+		add_launch(1, now, MS);
+		turn_decide(arbiter, facts, now, &orders);
+		set_idle(1, now += MS);
+		set_waiting(0, now += MS);
+		turn_decide(arbiter, facts, now, &orders);
+		set_waiting(1, now);
+		uint64_t look = find_holder_look(now);
+		CHECK(i ? look == rules.look_ns + rules.margin_ns : look > rules.look_ns + rules.margin_ns);
+	}
+	turn_destroy(arbiter);
+}
+
 TEST(holder_may_run_ahead_while_all_others_wait)
 {
 	unsigned int third, latency;
