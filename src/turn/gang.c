@@ -69,6 +69,9 @@ void turn_gang_gate(const struct turn_gang *gang, const struct turn_gate *gate, 
 		    const struct turn_facts *part, struct turn_gate *ret_gate)
 {
 	*ret_gate = *gate;
+	// During a pause, other devices may wait for launches of this one. So its processes ring all the same.
+	if (turn_word_state(gate->word) == TURN_CLOSED)
+		ret_gate->word &= ~(uint32_t)TURN_PAUSED;
 	// Allow less work in flight near the end of a turn. With several milliseconds in flight, the devices of the job
 	// end their work at different times. A simulation of two jobs with collective operations lost much time in this
 	// way when the estimates were twice the real times.

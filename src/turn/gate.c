@@ -69,6 +69,11 @@ static uint64_t find_poll_time(uint64_t eta, uint64_t now)
 	return ns < POLL_LEAST_NS ? POLL_LEAST_NS : ns > POLL_MOST_NS ? POLL_MOST_NS : ns;
 }
 
+static bool is_paused(uint32_t word)
+{
+	return turn_word_state(word) == TURN_CLOSED && turn_word_is(word, TURN_PAUSED);
+}
+
 static struct turn_action wait_for_turn(const struct turn_process *process, struct turn_wait *wait, uint32_t word,
 					uint64_t now)
 {
@@ -78,7 +83,8 @@ static struct turn_action wait_for_turn(const struct turn_process *process, stru
 	// Wake the arbiter (ring) once for each number of a turn in `word`. The first time is necessary because the
 	// arbiter may have read the slot before this thread waited. A new number means that the vGPU had a turn, which
 	// ended while this thread slept. The arbiter then grants no turn until it learns that the thread still waits.
-	action.ring = wait->rang != turn_word_number(word) + 1;
+	// During a pause, a process with work in flight need not ring (TURN_PAUSED).
+	action.ring = wait->rang != turn_word_number(word) + 1 && !(eta && is_paused(word));
 	wait->rang = turn_word_number(word) + 1;
 	if (turn_word_is(word, TURN_SPIN) && wait->awake_ns < now)
 		wait->awake_ns = now + SPIN_SOON_NS;
@@ -187,7 +193,7 @@ bool turn_report_flight(struct turn_process *process, uint64_t left_ns, uint64_t
 	}
 	uint32_t word = atomic_load(&process->page->word); // read the word after eta_ns was written: see page.h
 	bool wanted = turn_word_state(word) == TURN_CLOSED || turn_word_is(word, TURN_WANTED);
-	return request || (ended && wanted);
+	return request || (ended && wanted && !(LOAD(slot->waiting) && is_paused(word)));
 }
 
 void turn_watch_begin(struct turn_process *process)

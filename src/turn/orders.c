@@ -101,8 +101,9 @@ static void order_gate(const struct turn_arbiter *arbiter, int index, uint64_t n
 		flags = gate->until_ns != UINT64_MAX || arbiter->wanted ? TURN_WANTED : 0;
 		if (gate->until_ns != UINT64_MAX && !turn_is_idle_class(vgpu) && may_run_ahead(arbiter))
 			gate->ahead_ns = gate->until_ns + rules->ahead_ns;
-	} else if (index == arbiter->holder ? arbiter->paused && !arbiter->drains
-					    : orders->poll && index == orders->next) {
+	} else if (index == arbiter->holder && arbiter->paused && !arbiter->drains) {
+		flags = TURN_SPIN | TURN_PAUSED;
+	} else if (orders->poll && index == orders->next) {
 		flags = TURN_SPIN;
 	}
 	gate->word = turn_word(state == TURN_OPEN && !flags ? 0 : vgpu->number, state, flags);

@@ -29,6 +29,7 @@ TEST(request_pauses_the_turn)
 	turn_decide(arbiter, facts, now + 2 * MS + rules.urgent_delay_ns, &orders);
 	CHECK(get_state(a) == TURN_CLOSED && turn_word_is(orders.gates[a].word, TURN_SPIN));
 	CHECK(get_state(1) == TURN_CLOSED && orders.holder == (int)a);
+	CHECK(turn_word_is(orders.gates[a].word, TURN_PAUSED) && !turn_word_is(orders.gates[1].word, TURN_PAUSED));
 	facts[a] = (struct turn_facts){.waiting = 1,
 				       .idle_ns = now + 3 * MS,
 				       .alive_ns = now + 3 * MS,

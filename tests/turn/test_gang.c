@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "model.h"
+#include "turn/gang.h"
 
 // A training on each device: kernels of 0.2 ms, of which every fifth is a collective operation.
 static const struct program program_ddp = {
@@ -163,6 +164,18 @@ TEST(hosts_that_are_slow_or_pause)
 {
 	check_jobs(&program_slow_host, 50, &program_slow_host, 2);
 	check_jobs(&program_pauses, 50, &program_pauses, 2);
+}
+
+// The kernels on one device of a job may wait for launches on another device, which only a ring tells the arbiter.
+TEST(part_of_a_job_rings_during_a_pause)
+{
+	const struct turn_gate gate = {.word = turn_word(3, TURN_CLOSED, TURN_SPIN | TURN_PAUSED)};
+	const struct turn_gang gang = {0};
+	const struct turn_facts part = {.in_flight = 1};
+	struct turn_gate of_part;
+
+	turn_gang_gate(&gang, &gate, 0, &part, &of_part);
+	CHECK_INT(of_part.word, turn_word(3, TURN_CLOSED, TURN_SPIN));
 }
 
 TEST(job_beside_a_killed_one)

@@ -247,6 +247,38 @@ TEST(end_of_work_rings_if_another_vgpu_waits)
 	CHECK(turn_report_flight(&process, 0, SEC + 3 * MS) && !slots[0].urgent);
 }
 
+// During a pause the vGPU keeps its turn. The arbiter has to know whether the process works or waits at the gate, but not
+// which of the two.
+TEST(pause_rings_only_if_the_process_stops_or_begins_to_contend)
+{
+	begin_process(TURN_HELD, TURN_WANTED);
+	turn_count_launches(&process, 1, MS, SEC);
+	set_word(TURN_CLOSED, TURN_SPIN | TURN_PAUSED);
+	turn_wait_begin(&process, &waiting, SEC);
+	CHECK(!turn_wait_look(&process, &waiting, SEC).ring);
+	CHECK(!turn_report_flight(&process, 0, SEC + MS) && slots[0].idle_ns == SEC + MS);
+	CHECK(!turn_wait_look(&process, &waiting, SEC + MS).ring);
+	set_word(TURN_HELD, 0);
+	CHECK_INT(turn_wait_look(&process, &waiting, SEC + MS).step, TURN_STEP_LAUNCH);
+	turn_wait_end(&process);
+	turn_count_launches(&process, 1, MS, SEC + MS);
+	// Without a thread at the gate, a process whose work ends no longer contends.
+	set_word(TURN_CLOSED, TURN_SPIN | TURN_PAUSED);
+	CHECK(turn_report_flight(&process, 0, SEC + 2 * MS));
+	// A thread that comes to the gate without work in flight begins to contend.
+	turn_wait_begin(&process, &waiting, SEC + 3 * MS);
+	CHECK(turn_wait_look(&process, &waiting, SEC + 3 * MS).ring);
+	turn_wait_end(&process);
+	// At the end of a turn, the next vGPU waits for the end of the work.
+	set_word(TURN_HELD, TURN_WANTED);
+	turn_count_launches(&process, 1, MS, SEC + 4 * MS);
+	set_word(TURN_CLOSED, 0);
+	turn_wait_begin(&process, &waiting, SEC + 4 * MS);
+	CHECK(turn_wait_look(&process, &waiting, SEC + 4 * MS).ring);
+	CHECK(turn_report_flight(&process, 0, SEC + 5 * MS));
+	turn_wait_end(&process);
+}
+
 TEST(request_is_announced_after_an_end_that_was_not_reported)
 {
 	begin_process(TURN_HELD, TURN_ANNOUNCE);
