@@ -279,6 +279,23 @@ TEST(pause_rings_only_if_the_process_stops_or_begins_to_contend)
 	turn_wait_end(&process);
 }
 
+TEST(end_of_work_does_not_ring_if_a_thread_launches_now)
+{
+	begin_process(TURN_HELD, TURN_WANTED);
+	page.until_ns = SEC + 10 * MS;
+	turn_count_launches(&process, 1, MS, SEC);
+	turn_wait_begin(&process, &waiting, SEC);
+	CHECK(!turn_report_flight(&process, 0, SEC + MS));
+	CHECK_INT(turn_wait_look(&process, &waiting, SEC + MS).step, TURN_STEP_LAUNCH);
+	turn_count_launches(&process, 1, 9 * MS, SEC + MS);
+	// The turn has ended, so the thread waits for the next one.
+	CHECK(turn_report_flight(&process, 0, SEC + 10 * MS));
+	CHECK(turn_wait_look(&process, &waiting, SEC + 10 * MS).step != TURN_STEP_LAUNCH);
+	turn_wait_end(&process);
+	turn_count_launches(&process, 1, MS, SEC + 2 * MS);
+	CHECK(turn_report_flight(&process, 0, SEC + 3 * MS));
+}
+
 TEST(request_is_announced_after_an_end_that_was_not_reported)
 {
 	begin_process(TURN_HELD, TURN_ANNOUNCE);
