@@ -2,12 +2,17 @@
 """Compute shares between processes: bench_turns.py BUILD_OR_BUNDLE [--sim] [--seconds N] [CASE...]
 
 Each case runs its tenants alone and together in the same minute, natively and in vGPUs with compute shares. It prints
-the rates together as parts of the rates alone. A window is 2 seconds of the tenants' own counters."""
+the rates together as parts of the rates alone. A window is 2 seconds of the tenants' own counters. It also prints the
+CPU time of the arbiters of this user's daemons, and how often they woke up. With --sim, VIRGATE_SIM must have `slice`
+(docs/simulator.md), and --rounds 1 makes the interpreter do little."""
 
 import argparse
+import glob
 import os
+import re
 import subprocess
 import sys
+import threading
 import time
 
 # kind, share
@@ -28,8 +33,53 @@ CASES = {
     "infer-40-long-60": [("infer", "40L"), ("long", 60)],
     "infer-20-train-80": [("infer", "20L"), ("train", 80)],
     "infer-20-long-80": [("infer", "20L"), ("long", 80)],
+    "closed-20-train-80": [("closed", "20L"), ("train", 80)],
     "handover-50-50": [("stamps", 50), ("stamps", 50)],
 }
+REQUESTS = ("infer", "closed")  # kinds that print a line for each request
+# duration of a kernel on the simulated GPU, in microseconds; other kinds: 200
+KERNEL_US = {"long": 6500, "shapes": 20, "launch": 1, "infer": 7, "closed": 7}
+
+
+def read_arbiters():
+    """Returns what the threads of this user's daemons, except their main threads, have used: seconds of CPU time, and
+    how often they went to sleep."""
+    seconds, sleeps = 0.0, 0
+    for path in glob.glob("/proc/[0-9]*/task/[0-9]*"):
+        process, thread = path.split("/")[2::2]
+        try:
+            with open(f"/proc/{process}/comm", encoding="utf-8") as file:
+                is_arbiter = file.read().strip() == "virgated" and process != thread
+            if not is_arbiter or os.stat(path).st_uid != os.getuid():
+                continue
+            with open(f"{path}/schedstat", encoding="ascii") as file:
+                seconds += int(file.read().split()[0]) / 1e9
+            with open(f"{path}/status", encoding="utf-8") as file:
+                sleeps += int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", file.read(), re.M).group(1))
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return seconds, sleeps
+
+
+class ArbiterTime(threading.Thread):
+    """Measures the arbiters from 2 seconds after the start on, for some seconds."""
+
+    def __init__(self, seconds):
+        super().__init__(daemon=True)
+        self.seconds = seconds
+        self.start()
+
+    def run(self):
+        time.sleep(2)
+        begin, (seconds, sleeps) = time.monotonic(), read_arbiters()
+        time.sleep(self.seconds)
+        elapsed, (seconds_after, sleeps_after) = time.monotonic() - begin, read_arbiters()
+        self.part = (seconds_after - seconds) / elapsed * 100
+        self.rate = (sleeps_after - sleeps) / elapsed
+
+    def text(self):
+        self.join()
+        return f" | arbiter {self.part:.2f} % of a core, {self.rate:.0f} wakes a second"
 
 
 class Tenant:
@@ -41,10 +91,13 @@ class Tenant:
             options += ["--share", text.rstrip("!L")]
             options += ["--limit"] if text.endswith("!") else []
             options += ["--class", "latency"] if text.endswith("L") else []
+        environment = dict(os.environ)
         if bench.sim or not native:
             command = [bench.virgate, "run", *bench.sim, *options, "--", *command]
+        if bench.sim:
+            environment["VIRGATE_SIM_COST"] = f"kernel={KERNEL_US.get(kind, 200)}us"
         self.kind = kind
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
     def finish(self):
         output = self.process.communicate()[0]
@@ -54,7 +107,7 @@ class Tenant:
 
     def rate(self, begin, end):
         """Returns how many units of work, or requests, were done per second between the two times."""
-        if self.kind == "infer":
+        if self.kind in REQUESTS:
             return sum(begin <= at < end for at, _ in self.lines) / (end - begin) * 1e9
         inside = [line for line in self.lines if begin <= line[0] <= end]
         if len(inside) < 2:
@@ -82,6 +135,7 @@ class Bench:
 
     def run(self, tenants, native):
         running = [Tenant(self, kind, share, self.seconds + 3, native) for kind, share in tenants]
+        self.arbiter = None if native else ArbiterTime(self.seconds)
         for tenant in running:
             tenant.finish()
         begin = max(tenant.lines[0][0] for tenant in running) + 1_000_000_000
@@ -92,7 +146,7 @@ class Bench:
         seconds, self.seconds = self.seconds, min(self.seconds, 2)
         [tenant], begin, end = self.run([(kind, 0)], True)
         self.seconds = seconds
-        return [tenant.rate(begin, end)] + (tenant.quantiles(begin, end) if kind == "infer" else [])
+        return [tenant.rate(begin, end)] + (tenant.quantiles(begin, end) if kind in REQUESTS else [])
 
     def handovers(self, name, native):
         """Prints how long the GPU is idle between the last kernel of one tenant and the first of the other."""
@@ -117,10 +171,11 @@ class Bench:
         kinds = {kind for kind, _ in tenants}
         before = {kind: self.solo(kind) for kind in kinds}
         running, begin, end = self.run(tenants, native)
+        arbiter = self.arbiter.text() if self.arbiter else ""
         after = {kind: self.solo(kind) for kind in kinds}  # repeat the solo runs, since the GPU's clock changes
         solo = {kind: [(a + b) / 2 for a, b in zip(before[kind], after[kind])] for kind in kinds}
         parts = [tenant.rate(begin, end) / solo[tenant.kind][0] * 100 for tenant in running]
-        loads = [tenant for tenant in running if tenant.kind != "infer"]
+        loads = [tenant for tenant in running if tenant.kind not in REQUESTS]
         windows, at = [], begin
         while at + 2_000_000_000 <= end and len(loads) > 1:
             rates = [tenant.rate(at, at + 2_000_000_000) / solo[tenant.kind][0] for tenant in loads]
@@ -133,11 +188,11 @@ class Bench:
                 values = [window[index] for window in windows]
                 text += f" | part {sum(values) / len(values):.1f} ({min(values):.1f} to {max(values):.1f})"
         for tenant in running:
-            if tenant.kind == "infer":
-                got = tenant.quantiles(begin, end)
+            if tenant.kind in REQUESTS:
+                got, alone = tenant.quantiles(begin, end), solo[tenant.kind][1:]
                 text += " | p50, p90, p99 " + ", ".join(f"{us:.0f}" for us in got) + " us; solo "
-                text += ", ".join(f"{us:.0f}" for us in solo["infer"][1:]) + f"; {got[2] / solo['infer'][3]:.2f} x"
-        print(text, flush=True)
+                text += ", ".join(f"{us:.0f}" for us in alone) + f"; {got[2] / alone[2]:.2f} x"
+        print(text + arbiter, flush=True)
 
 
 def main():

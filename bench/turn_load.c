@@ -1,9 +1,9 @@
 // A tenant for bench_turns.py: does one kind of work for some seconds with the driver API, and prints its progress.
 //   turn_load calibrate              prints how many rounds of the kernel take a microsecond
-//   turn_load KIND SECONDS ROUNDS    KIND: train, long, launch, half, infer, graph, shapes, stamps
-// Prints a line every 50 ms: {CLOCK_MONOTONIC in ns} {units of work done}. infer prints a line for each request
-// instead: {end in ns} {duration in ns}. stamps prints a line for each kernel at the end: {begin} {end} in ns of the
-// GPU's clock.
+//   turn_load KIND SECONDS ROUNDS    KIND: train, long, launch, half, infer, closed, graph, shapes, stamps
+// Prints a line every 50 ms: {CLOCK_MONOTONIC in ns} {units of work done}. infer and closed print a line for each
+// request instead: {end in ns} {duration in ns}. stamps prints a line for each kernel at the end: {begin} {end} in ns
+// of the GPU's clock.
 #include <cuda.h>
 #include <errno.h>
 #include <math.h>
@@ -157,7 +157,7 @@ static double kernel_us(const char *kind)
 	static const struct {
 		const char *kind;
 		double us;
-	} kinds[] = {{"long", 6500}, {"shapes", 20}, {"launch", 1}, {"infer", 4}};
+	} kinds[] = {{"long", 6500}, {"shapes", 20}, {"launch", 1}, {"infer", 4}, {"closed", 4}};
 
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
 		if (strcmp(kind, kinds[i].kind) == 0)
@@ -182,7 +182,8 @@ int main(int argc, char **argv)
 	unsigned int rounds = (unsigned int)fmax(1, us * per_us);
 	if (strcmp(kind, "stamps") == 0)
 		return run_stamps((unsigned int)fmax(1, 500 * per_us), end), 0;
-	bool is_infer = strcmp(kind, "infer") == 0, is_half = strcmp(kind, "half") == 0;
+	bool is_closed = strcmp(kind, "closed") == 0; // a request begins when the previous one has ended
+	bool is_infer = is_closed || strcmp(kind, "infer") == 0, is_half = strcmp(kind, "half") == 0;
 	CUgraphExec graph = strcmp(kind, "graph") == 0 ? capture_graph(rounds, 40) : NULL;
 	int batch = is_infer ? 128 : is_half ? 10 : has_shapes ? 480 : graph ? 1 : us < 10 ? 256 : us > 1000 ? 2 : 64;
 
@@ -199,7 +200,7 @@ int main(int argc, char **argv)
 		uint64_t now = now_ns();
 		if (is_infer) {
 			printf("%llu %llu\n", (unsigned long long)now, (unsigned long long)(now - begun));
-			if (now < begun + 5000000)
+			if (!is_closed && now < begun + 5000000)
 				sleep_ns(begun + 5000000 - now);
 		} else if (now - told >= 50000000) {
 			printf("%llu %llu\n", (unsigned long long)now, (unsigned long long)done);
