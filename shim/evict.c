@@ -162,7 +162,7 @@ static const char *format_reason(const struct pager_slot *slot, char *text, size
 		snprintf(text, size, "the file with its memory in " PAGER_FILE_DIRECTORY ": %s", strerror((int)row));
 		return text;
 	case PAGER_RESTORE:
-		return "the restore ended before its memory was back; the program ends";
+		return "the restore failed or ended before the memory was back; the program ends";
 	default:
 		snprintf(text, size, "the driver failed with %u", row);
 		return text;

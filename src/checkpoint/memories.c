@@ -28,35 +28,61 @@ enum vg_status memories_read(struct memories *memories, const struct image_dir *
 	return device_index_read(image, files, &memories->index);
 }
 
+// Finds the tenant with the pager of this memory. A process may have slots in several vGPUs.
 static struct tenant *find_tenant(const struct memories *memories, size_t memory)
 {
 	struct tenants *tenants = memories->tenants;
+	struct tenant *found = NULL;
 
-	for (size_t i = 0; i < tenants->count; i++)
-		if ((uint64_t)tenants->list[i].pid == memories->index.memories[memory].pid)
-			return &tenants->list[i];
-	return NULL;
+	for (size_t i = 0; i < tenants->count; i++) {
+		struct tenant *tenant = &tenants->list[i];
+		if ((uint64_t)tenant->pid == memories->index.memories[memory].pid &&
+		    (!found || (tenants->vgpus[tenant->vgpu].evictable && !tenant->slot.host)))
+			found = tenant;
+	}
+	return found;
+}
+
+// Returns whether the memory of the vGPU must be in the host now. Then its processes decline a window.
+static bool is_out(const struct memories *memories, const struct tenant *tenant)
+{
+	struct vg_ledger *ledger;
+
+	if (vg_ledger_open(memories->tenants->vgpus[tenant->vgpu].path, &ledger))
+		return false;
+	vg_ledger_guard(ledger);
+	bool out = atomic_load(&vg_ledger_pager_page(ledger)->out) != 0;
+	out &= !vg_ledger_unguard();
+	vg_ledger_close(ledger);
+	return out;
+}
+
+// Returns how much room in the host the memory needs.
+static uint64_t room_for(const struct memories *memories, size_t memory, bool takes_window)
+{
+	const struct device_memory *one = &memories->index.memories[memory];
+	const struct device_block *have;
+
+	if (takes_window)
+		return device_window_bytes(one->bytes);
+	return prefill_find(memories->prefill, one, &have) < 0 ? one->bytes : 0;
 }
 
 enum vg_status memories_check(const struct memories *memories, uint64_t *ret_bytes)
 {
 	const struct device_index *index = &memories->index;
-	const struct device_block *have;
 	uint64_t needed = 0;
 
 	*ret_bytes = 0;
 	for (size_t i = 0; i < index->memory_count; i++) {
-		uint64_t bytes = index->memories[i].bytes;
-		if (!find_tenant(memories, i))
+		const struct tenant *tenant = find_tenant(memories, i);
+		if (!tenant)
 			return vg_fail(VG_INTEGRITY, 0,
 				       "%s/" DEVICE_INDEX " has memory of process %llu, which is none of the tenants "
 				       "in " IMAGE_DESCRIPTION,
 				       memories->image->path, (unsigned long long)index->memories[i].pid);
-		*ret_bytes += bytes;
-		if (memories->know_window)
-			needed += device_window_bytes(bytes);
-		else if (prefill_find(memories->prefill, &index->memories[i], &have) < 0)
-			needed += bytes;
+		*ret_bytes += index->memories[i].bytes;
+		needed += room_for(memories, i, memories->know_window && !is_out(memories, tenant));
 	}
 	return parking_check_room(needed);
 }
@@ -65,8 +91,8 @@ uint64_t memories_late_bytes(const struct memories *memories)
 {
 	uint64_t bytes = 0;
 
-	for (size_t i = 0; i < memories->index.memory_count && memories->know_window; i++)
-		bytes += memories->index.memories[i].bytes;
+	for (size_t i = 0; i < memories->index.memory_count && memories->list; i++)
+		bytes += memories->list[i].window ? memories->index.memories[i].bytes : 0;
 	return bytes;
 }
 
@@ -79,13 +105,15 @@ static void find_slot(struct arriving *arriving)
 		arriving->slot = vg_ledger_pager_slot(arriving->tenant->stand_in);
 }
 
-// Records, in the slot of the process, where its memory is. The pager reads this when the process runs.
-static void record(const struct arriving *arriving, const struct pager_file *file, enum pager_source source)
+// Records, in the slot of the process, where its memory is. The pager reads this when the process runs. Fails if the
+// ledger was truncated.
+static enum vg_status record(const struct memories *memories, const struct arriving *arriving,
+			     const struct pager_file *file, enum pager_source source)
 {
 	struct pager_slot *slot = arriving->slot;
 
 	if (!slot)
-		return;
+		return VG_OK;
 	vg_ledger_guard(arriving->tenant->stand_in);
 	atomic_store(&slot->source, PAGER_EXCHANGE);
 	atomic_store(&slot->file[0], file->process);
@@ -94,7 +122,9 @@ static void record(const struct arriving *arriving, const struct pager_file *fil
 	atomic_store(&slot->source, source);
 	atomic_fetch_add_explicit(&slot->bell, 1, memory_order_release);
 	syscall(SYS_futex, &slot->bell, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
-	(void)vg_ledger_unguard(); // ignore a truncated ledger here: tenants_hand_over() fails with it later
+	return vg_ledger_unguard() ? vg_fail(VG_STATE, 0, "the ledger of vGPU %s was truncated",
+					     memories->tenants->vgpus[arriving->tenant->vgpu].name)
+				   : VG_OK;
 }
 
 // ---- files -----------------------------------------------------------------------------------------------
@@ -122,9 +152,7 @@ static enum vg_status make_file(struct memories *memories, size_t memory, struct
 		return status;
 	status = device_in_fill(memories->image, &memories->index, memory, have, fd, phase, &phase->bytes);
 	close(fd);
-	if (status == VG_OK)
-		record(&memories->list[memory], &file, PAGER_WHOLE_FILE);
-	return status;
+	return status ? status : record(memories, &memories->list[memory], &file, PAGER_WHOLE_FILE);
 }
 
 // ---- windows ---------------------------------------------------------------------------------------------
@@ -146,9 +174,21 @@ static enum vg_status make_window(struct memories *memories, size_t memory)
 	if (status)
 		return status;
 	status = device_window_start(&content, fd, &memories->list[memory].window);
-	if (status == VG_OK)
-		record(&memories->list[memory], &file, PAGER_WINDOW);
-	return status;
+	return status ? status : record(memories, &memories->list[memory], &file, PAGER_WINDOW);
+}
+
+static enum vg_status begin_memory(struct memories *memories, size_t memory, struct phase *phase)
+{
+	struct arriving *arriving = &memories->list[memory];
+	pid_t pid = (pid_t)memories->index.memories[memory].pid;
+
+	arriving->tenant = find_tenant(memories, memory);
+	find_slot(arriving);
+	int r = vg_process_start_time(pid, &arriving->start_time);
+	if (r)
+		return vg_fail(VG_SYSTEM, -r, "process %d has ended", (int)pid);
+	return memories->know_window && !is_out(memories, arriving->tenant) ? make_window(memories, memory)
+									    : make_file(memories, memory, phase);
 }
 
 enum vg_status memories_begin(struct memories *memories, struct phase *phase)
@@ -158,13 +198,22 @@ enum vg_status memories_begin(struct memories *memories, struct phase *phase)
 	memories->list = calloc(memories->index.memory_count + 1, sizeof *memories->list);
 	if (!memories->list)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu processes", memories->index.memory_count);
-	for (size_t i = 0; i < memories->index.memory_count && status == VG_OK; i++) {
-		struct arriving *arriving = &memories->list[i];
-		arriving->tenant = find_tenant(memories, i);
-		find_slot(arriving);
-		status = memories->know_window ? make_window(memories, i) : make_file(memories, i, phase);
-	}
+	for (size_t i = 0; i < memories->index.memory_count && status == VG_OK; i++)
+		status = begin_memory(memories, i, phase);
 	return status;
+}
+
+// Puts the memory of a running process into a file, since it has declined the window.
+static enum vg_status replace_window(struct memories *memories, size_t memory, struct phase *phase)
+{
+	const struct arriving *arriving = &memories->list[memory];
+
+	enum vg_status status = parking_check_room(room_for(memories, memory, false));
+	if (status)
+		return status;
+	status = make_file(memories, memory, phase);
+	// A process that has ended needs no memory.
+	return vg_process_is_dead((pid_t)memories->index.memories[memory].pid, arriving->start_time) ? VG_OK : status;
 }
 
 // Serves the window of a process. If the process declines it, puts the memory into a file.
@@ -176,14 +225,9 @@ static enum vg_status finish_window(struct memories *memories, size_t memory, st
 
 	if (!arriving->window)
 		return VG_OK;
-	int r = vg_process_start_time(pid, &arriving->start_time);
-	if (r)
-		return vg_fail(VG_STATE, -r, "process %d ended before its device memory was back", (int)pid);
 	enum vg_status status = device_window_serve(arriving->window, pid, arriving->start_time, phase, &is_declined);
 	if (status == VG_OK && is_declined)
-		status = parking_check_room(memories->index.memories[memory].bytes);
-	if (status == VG_OK && is_declined)
-		status = make_file(memories, memory, phase);
+		status = replace_window(memories, memory, phase);
 	if (status)
 		return status;
 	// Close the window only when the slot names the file: a process that finds its window closed gives up.

@@ -29,7 +29,7 @@ enum vg_status memories_read(struct memories *memories, const struct image_dir *
 // Checks that each memory belongs to a tenant, and that the host has room. *ret_bytes: size of all memory. INTEGRITY,
 // HOST_MEMORY.
 enum vg_status memories_check(const struct memories *memories, uint64_t *ret_bytes);
-// Returns how many bytes memories_finish() moves; 0: it has nothing to do.
+// Returns how many bytes memories_finish() moves; 0: it has nothing to do. Call it after memories_begin().
 uint64_t memories_late_bytes(const struct memories *memories);
 // Makes a window or a filled file for each stopped process that CRIU has restored. INTEGRITY, INSUFFICIENT, STATE,
 // SYSTEM, NO_MEMORY.

@@ -77,7 +77,7 @@ static enum vg_status return_to_gpu(const struct tree *tree, const struct tenant
 	else
 		parked = parking_release(tenants);
 	recovery->held_back = recovery->held_back > parked ? recovery->held_back : parked;
-	return status;
+	return status ? status : parking_refuse_lost(tenants);
 }
 
 static enum vg_status resume_tenants(struct tree *tree, const struct tenants *tenants, struct vg_recovery *recovery)

@@ -41,6 +41,7 @@ struct restore {
 	struct vg_node *node, *own_node;
 	struct tenants tenants;
 	struct memories memories; // the device memory of the processes
+	uint64_t later_bytes;	  // bytes of the image that are read after CRIU has restored the processes
 	json_t *description;
 	struct image_dir image;
 	pid_t *roots;
@@ -133,6 +134,8 @@ static enum vg_status read_image(struct restore *restore)
 	restore->result.bytes = files.stored;
 	restore->result.raw_bytes = files.raw;
 	status = memories_read(&restore->memories, &restore->image, &files, restore->description);
+	for (size_t i = 0; i < files.count && restore->memories.know_window; i++)
+		restore->later_bytes += files.files[i].is_pack ? files.files[i].bytes : 0;
 	image_files_free(&files);
 	return status;
 }
@@ -298,7 +301,7 @@ static enum vg_status make_processes(struct restore *restore)
 	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_HOST_IN);
 	if (status)
 		return status;
-	restore->phase.total = restore->result.raw_bytes - memories_late_bytes(&restore->memories);
+	restore->phase.total = restore->result.raw_bytes - restore->later_bytes;
 	struct criu_move *moves = calloc(work.move_count + 1, sizeof *moves);
 	if (!moves)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu vGPUs", work.move_count);
@@ -344,11 +347,15 @@ static enum vg_status end_processes(struct restore *restore, enum vg_status stat
 	const char *phase = vg_checkpoint_phase_name(restore->phase.now);
 	uint64_t need = error->need, have = error->have;
 	int code = error->code;
+	struct tree now;
 	char text[512];
 
 	snprintf(text, sizeof text, "%s", error->text);
-	if (restore->made && !restore->tree.count)
-		(void)tree_find(restore->roots, restore->made, &restore->tree);
+	// The processes may have created others since the tree was found.
+	if (restore->made && tree_find(restore->roots, restore->made, &now) == VG_OK) {
+		tree_free(&restore->tree);
+		restore->tree = now;
+	}
 	tree_end(&restore->tree); // kills the processes, which also frees their pids
 	memories_abort(&restore->memories);
 	status = vg_fail(status, code, "step %s: %s%s", phase, text,

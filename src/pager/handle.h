@@ -22,9 +22,9 @@ struct pager_handle {
 	unsigned int holders;	    // number of references, mappings and calls under way; at 0, the memory is released
 	_Atomic unsigned int stays; // number of reasons to stay on the device; 0: the memory can leave
 	struct pager_mapping *mappings;
-	CUdeviceptr window; // where the pager has mapped the memory for a copy; 0: nowhere
-	bool is_away;	    // true: the memory's bytes are in the host; the device memory, if any, is not valid
-	size_t left;	    // number of chunks whose copy to the host has not ended
+	CUdeviceptr own_address; // where the pager has mapped the memory for a copy; 0: nowhere
+	bool is_away;		 // true: the memory's bytes are in the host; the device memory, if any, is not valid
+	size_t left;		 // number of chunks whose copy to the host has not ended
 	size_t chunk_count;
 	struct pager_room rooms[]; // one room for each chunk
 };

@@ -24,42 +24,42 @@ static size_t chunk_size(const struct pager_handle *handle, size_t index)
 	return pager_chunk_bytes(handle->size, index);
 }
 
-static CUresult close_window(struct pager_handle *handle)
+static CUresult unmap_own(struct pager_handle *handle)
 {
-	if (!handle->window)
+	if (!handle->own_address)
 		return CUDA_SUCCESS;
-	CUresult result = pager_driver.cuMemUnmap(handle->window, handle->size);
+	CUresult result = pager_driver.cuMemUnmap(handle->own_address, handle->size);
 	if (result != CUDA_SUCCESS)
 		return result;
-	pager_driver.cuMemAddressFree(handle->window, handle->size);
-	handle->window = 0;
+	pager_driver.cuMemAddressFree(handle->own_address, handle->size);
+	handle->own_address = 0;
 	return CUDA_SUCCESS;
 }
 
-// Maps the memory at addresses that the pager reserves for a copy (the window).
-static CUresult open_window(struct pager_handle *handle)
+// Maps the memory at addresses that the pager reserves for a copy.
+static CUresult map_own(struct pager_handle *handle)
 {
-	CUdeviceptr window;
+	CUdeviceptr address;
 
-	if (handle->window) // an earlier call could not close the window, so it is still open
+	if (handle->own_address) // an earlier call could not unmap it, so it is still mapped
 		return CUDA_SUCCESS;
-	CUresult result = pager_driver.cuMemAddressReserve(&window, handle->size, 0, 0, 0);
+	CUresult result = pager_driver.cuMemAddressReserve(&address, handle->size, 0, 0, 0);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = pager_driver.cuMemMap(window, handle->size, 0, handle->real, 0);
+	result = pager_driver.cuMemMap(address, handle->size, 0, handle->real, 0);
 	if (result != CUDA_SUCCESS) {
-		pager_driver.cuMemAddressFree(window, handle->size);
+		pager_driver.cuMemAddressFree(address, handle->size);
 		return result;
 	}
-	handle->window = window;
-	result = pager_set_access(window, handle->size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	handle->own_address = address;
+	result = pager_set_access(address, handle->size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	if (result != CUDA_SUCCESS)
-		close_window(handle);
+		unmap_own(handle);
 	return result;
 }
 
 // Finds an address for copies. If the program has mapped all of the memory at one address with write access, returns
-// that address. Otherwise maps the memory at an address of the pager's own (a window).
+// that address. Otherwise maps the memory at an address of the pager's own.
 static CUresult find_address(struct pager_handle *handle, CUdeviceptr *ret_address)
 {
 	for (const struct pager_mapping *mapping = handle->mappings; mapping; mapping = mapping->next)
@@ -68,9 +68,9 @@ static CUresult find_address(struct pager_handle *handle, CUdeviceptr *ret_addre
 			*ret_address = mapping->address;
 			return CUDA_SUCCESS;
 		}
-	CUresult result = open_window(handle);
+	CUresult result = map_own(handle);
 	if (result == CUDA_SUCCESS)
-		*ret_address = handle->window;
+		*ret_address = handle->own_address;
 	return result;
 }
 
@@ -92,7 +92,7 @@ static CUresult copy_chunks(struct pager_copies *copies, struct pager_handle *ha
 // Unmaps the memory from all of its addresses, and releases it.
 static CUresult release_memory(struct pager_handle *handle)
 {
-	CUresult result = close_window(handle);
+	CUresult result = unmap_own(handle);
 
 	for (struct pager_mapping *mapping = handle->mappings; mapping && result == CUDA_SUCCESS;
 	     mapping = mapping->next) {
@@ -125,7 +125,7 @@ static CUresult give_rooms_back(struct pager_handle *handle)
 {
 	if (handle->is_away || !handle->real)
 		return CUDA_SUCCESS;
-	close_window(handle);
+	unmap_own(handle);
 	for (size_t k = 0; k < handle->chunk_count; k++) {
 		struct pager_room *room = &handle->rooms[k];
 		room->is_copy &= room->changed == 0;
@@ -348,7 +348,7 @@ CUresult pager_handles_note_return(void)
 	CUresult result = CUDA_SUCCESS;
 
 	for (size_t i = 0; i < count; i++) {
-		CUresult closed = close_window(list[i]);
+		CUresult closed = unmap_own(list[i]);
 		result = result == CUDA_SUCCESS ? closed : result;
 		list[i]->is_away = false;
 		for (size_t k = 0; k < list[i]->chunk_count; k++)

@@ -23,7 +23,7 @@ CUresult pager_handles_create(void);
 uint64_t pager_handles_count_absent(void);
 uint64_t pager_handles_count_away(void);
 // Creates the missing device memory and begins the copies to the device. Maps the memory at the program's addresses,
-// and if necessary at an address of the pager's own (a window) for the copies. Returns the result of creating and
+// and if necessary at an address of the pager's own for the copies. Returns the result of creating and
 // mapping. If a copy cannot begin, stops, and stores the copy's result in *ret_copied.
 CUresult pager_handles_bring(struct pager_copies *copies, CUresult *ret_copied);
 // Unmaps and releases the device memory of handles whose bytes are in the host.

@@ -3,7 +3,7 @@
 //
 // Writers: the daemon writes the page, and `out`, `drain_ms` and `bell` of a slot. `bell` is a counter that wakes the
 // pager. A dump, a restore or a deep suspension writes `park`, `drain_ms` and `bell`. In a deep suspension, the driver
-// takes the process off the device, too. A restore also writes `file`, before the restored process runs. The process
+// takes the process off the device, too. A restore also writes `file` and `source`. The process
 // that owns the slot writes the rest of the slot, most of it by its pager thread. When a process has ended, its slot is
 // zeroed before it gets a new owner. In a new ledger all words are zero: there is no request, and no memory has left.
 //
@@ -45,7 +45,7 @@ enum pager_reason {
 	PAGER_DEVICE,  // the device lacks `missing` bytes; the pager goes on trying
 	PAGER_DRIVER,  // the driver failed; `row` is its result
 	PAGER_FILE,    // the memory cannot be put into a file, or cannot be mapped again; `row` is the errno
-	PAGER_RESTORE, // the restore ended before the memory was back
+	PAGER_RESTORE, // the restore failed or ended before the memory was back
 	PAGER_REASON_COUNT
 };
 

@@ -12,9 +12,10 @@
 #include "pager/gate.h"
 #include "pager/memory.h"
 #include "pager/thread.h"
+#include "pager/window.h"
 
 // How often a parked pager checks its slot. It must not only wait for `bell`: a dumped process may be restored with
-// another slot, and then it would wait at the old slot.
+// another slot, and then it would wait at the old slot. And a restore may end without a word.
 static const long parked_look_ns = 50000000;
 
 static bool is_started;
@@ -40,9 +41,12 @@ static bool carry_out_request(struct pager_slot *slot, bool is_first)
 
 	if (!request)
 		pager_forget_refusal(slot);
-	if (pager_thread.state == PAGER_PARKED && (!request || atomic_load(&slot->source) != PAGER_WHOLE_FILE) &&
-	    !pager_unpark(slot, is_first))
-		return false;
+	if (pager_thread.state == PAGER_PARKED && (!request || atomic_load(&slot->source) != PAGER_WHOLE_FILE)) {
+		if (!pager_unpark(slot, is_first))
+			return false;
+		if (pager_thread.state == PAGER_PARKED) // declined: the restore rings when it has filled a file
+			return true;
+	}
 	if (pager_thread.state == PAGER_BROKEN)
 		return true;
 	if (request)
@@ -109,7 +113,8 @@ static void *run_pager(void *unused)
 		restores_before = restores;
 		uint32_t bell = atomic_load_explicit(&slot->bell, memory_order_acquire);
 		retry_ns = answer_bell(slot, bell, retry_ns);
-		long look_ns = atomic_load(&slot->park) ? parked_look_ns : pager_look_ahead(slot);
+		bool is_parked = atomic_load(&slot->park) || pager_thread.state == PAGER_PARKED;
+		long look_ns = is_parked ? parked_look_ns : pager_look_ahead(slot);
 		wait_for_bell(slot, bell, retry_ns && (!look_ns || retry_ns < look_ns) ? retry_ns : look_ns);
 	}
 	return NULL;
@@ -170,4 +175,5 @@ void pager_reset(void)
 	pager_gate_reset();
 	pager_host_reset();
 	pager_blocks_forget(NULL);
+	pager_window_reset();
 }

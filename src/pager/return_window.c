@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "pager/gate.h"
 #include "pager/host_file.h"
 #include "pager/memory.h"
@@ -20,27 +19,37 @@ static void release_host(void)
 	pager_host_release();
 }
 
-static CUresult move_in(struct pager_slot *slot, bool waits, bool *ret_declined)
+// Begins to take blocks, and moves all memory in. *ret_declined: the memory cannot be on the device now.
+static CUresult take_memory(struct pager_slot *slot, bool is_first, bool *ret_declined)
+{
+	bool waits = is_first && atomic_load(&pager_thread.options.page->room_comes);
+	uint64_t missing;
+
+	pager_move_list();
+	if (pager_is_to_leave(slot) || !pager_window_begin()) {
+		*ret_declined = true;
+		return CUDA_SUCCESS;
+	}
+	pager_enter_state(slot, PAGER_COMING);
+	CUresult result = pager_move_in(slot, waits ? pager_wait_for_others : NULL, &missing);
+	*ret_declined = result == CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS)
+		release_host();
+	return result;
+}
+
+// Makes a context current, for which it waits until the driver has restored the process.
+static CUresult move_in(struct pager_slot *slot, bool is_first, bool *ret_declined)
 {
 	CUcontext contexts[PAGER_CONTEXTS];
-	uint64_t missing;
 	size_t count;
 	CUresult result = pager_push_context(contexts, &count);
 
 	*ret_declined = false;
 	if (result != CUDA_SUCCESS) // the process has no context, and then no memory either
 		return pager_memory_bytes() ? result : CUDA_SUCCESS;
-	pager_move_list();
-	if (pager_window_begin()) {
-		pager_enter_state(slot, PAGER_COMING);
-		result = pager_move_in(slot, waits ? pager_wait_for_others : NULL, &missing);
-		*ret_declined = result == CUDA_ERROR_OUT_OF_MEMORY;
-	} else {
-		*ret_declined = true;
-	}
+	result = take_memory(slot, is_first, ret_declined);
 	pager_window_unpin();
-	if (result == CUDA_SUCCESS && !*ret_declined)
-		release_host();
 	pager_pop_context();
 	return result;
 }
@@ -49,11 +58,11 @@ static bool decline(struct pager_slot *slot)
 {
 	pager_window_end(WINDOW_DECLINED);
 	pager_enter_state(slot, PAGER_PARKED);
-	return false;
+	return true;
 }
 
-// Ends the process, whose memory is lost because the restore has ended. The image still exists. Without this, the
-// process would go on, and its next use of the device would fail.
+// Ends the process, whose memory is lost because the restore has failed or ended. The image still exists. Without this,
+// the process would go on, and its next use of the device would fail.
 static void end_process(struct pager_slot *slot)
 {
 	pager_give_reason(slot, PAGER_RESTORE, 0, 0);
@@ -74,30 +83,26 @@ static bool lose(struct pager_slot *slot, CUresult result)
 	return true;
 }
 
-static bool cannot_open(struct pager_slot *slot, int r)
+static bool cannot_open(struct pager_slot *slot, const struct pager_file *file, int r)
 {
+	if (r == -ECANCELED)
+		return true;
 	// The restore may have exchanged the window for a file meanwhile.
-	if (r == -ECANCELED || atomic_load(&slot->source) != PAGER_WINDOW || r == -ENOMEM || r == -EMFILE ||
-	    r == -ENFILE || r == -EINTR)
+	if (atomic_load(&slot->source) != PAGER_WINDOW || r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EINTR)
 		return false;
-	if (r == -ECONNRESET || r == -ENOENT)
-		end_process(slot);
-	pager_give_reason(slot, PAGER_FILE, (uint32_t)-r, 0);
-	pager_give_up(slot);
+	pager_file_unlink(file);
+	end_process(slot);
 	return true;
 }
 
 bool pager_return_through_window(struct pager_slot *slot, const struct pager_file *file, bool is_first)
 {
-	bool waits = is_first && atomic_load(&pager_thread.options.page->room_comes), is_declined;
-	uint64_t began_ns = vg_clock_monotonic_ns();
+	bool is_declined;
 	int r = pager_window_open(file);
 
 	if (r < 0)
-		return cannot_open(slot, r);
-	if (pager_is_to_leave(slot))
-		return decline(slot);
-	CUresult result = move_in(slot, waits, &is_declined);
+		return cannot_open(slot, file, r);
+	CUresult result = move_in(slot, is_first, &is_declined);
 	if (is_declined)
 		return decline(slot);
 	if (result != CUDA_SUCCESS)
@@ -106,7 +111,6 @@ bool pager_return_through_window(struct pager_slot *slot, const struct pager_fil
 	pager_write_file(slot, &(struct pager_file){0});
 	atomic_store(&slot->source, PAGER_WHOLE_FILE);
 	pager_give_reason(slot, PAGER_DONE, 0, 0);
-	atomic_store(&slot->moved_ns, vg_clock_monotonic_ns() - began_ns);
 	pager_enter_state(slot, PAGER_RUNNING);
 	pager_gate_open();
 	return true;

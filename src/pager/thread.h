@@ -57,8 +57,8 @@ bool pager_return_to_device(struct pager_slot *slot, bool is_first);
 // Waits a moment for room that other processes make. Returns false if this process must leave again, or has waited too
 // long.
 bool pager_wait_for_others(uint64_t waited_ns);
-// Moves all memory to the device through the window `file`. If that is impossible now, has the restore put the memory
-// into a file.
+// Moves all memory to the device through the window `file`. If the memory cannot be on the device now, declines the
+// window: the restore then puts the memory into a file. Ends the process if the restore has failed or ended.
 bool pager_return_through_window(struct pager_slot *slot, const struct pager_file *file, bool is_first);
 // Moves the part that has left back to the device, after a move to the host failed.
 bool pager_undo_leaving(struct pager_slot *slot);

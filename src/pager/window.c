@@ -11,7 +11,7 @@
 #include "pager/driver.h"
 #include "pager/host_file.h"
 
-static const long look_ns = 50000;
+static const long look_ns = 50000, look_most_ns = 1000000;
 static const uint64_t look_at_lock_ns = 100000000; // interval of the checks whether the restore still runs
 
 static struct {
@@ -120,6 +120,7 @@ bool pager_window_begin(void)
 static int wait_for_block(const _Atomic uint64_t *ready, uint64_t number)
 {
 	uint64_t looked_ns = vg_clock_monotonic_ns();
+	long pause_ns = look_ns;
 
 	while (atomic_load_explicit(ready, memory_order_acquire) != number + 1) {
 		if (atomic_load(&window.head->failed))
@@ -129,7 +130,8 @@ static int wait_for_block(const _Atomic uint64_t *ready, uint64_t number)
 				return ECONNRESET;
 			looked_ns = vg_clock_monotonic_ns();
 		}
-		pager_sleep(look_ns);
+		pager_sleep(pause_ns);
+		pause_ns = pause_ns < look_most_ns ? pause_ns + look_ns / 10 : look_most_ns;
 	}
 	return 0;
 }
@@ -170,6 +172,15 @@ void pager_window_unpin(void)
 {
 	if (window.is_pinned)
 		pager_driver.cuMemHostUnregister(window.places);
+	window.is_pinned = false;
+}
+
+void pager_window_reset(void)
+{
+	if (window.head)
+		close(window.fd);
+	window.head = NULL;
+	window.wanted = window.next = 0;
 	window.is_pinned = false;
 }
 

@@ -74,5 +74,7 @@ void pager_window_give(uint64_t count);
 int pager_window_error(void);
 // Unpins the window. The context in which it was pinned is current.
 void pager_window_unpin(void);
+// Closes the window in a forked child, which does not have the memory.
+void pager_window_reset(void);
 // Reports the outcome to the restore, and closes the window. Removes its name, unless it was declined.
 void pager_window_end(enum window_state outcome);

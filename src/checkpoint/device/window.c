@@ -19,6 +19,8 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -26,6 +28,7 @@ _Static_assert((int)WINDOW_BLOCK == (int)DEVICE_BLOCK, "a place has room for a b
 
 enum { MOST_THREADS = 16, LOOK_US = 50, WAIT_US = 1000 };
 static const uint64_t begin_ns = 10000000000, stalled_ns = 60000000000;
+static const uint64_t pause_ns = 1000000000; // a longer time between two looks means that this process was stopped
 
 struct device_window {
 	struct device_content content;
@@ -38,8 +41,13 @@ struct device_window {
 	uint32_t *order;      // the blocks that the process needs, in its order
 	uint64_t wanted;
 	struct phase *phase;
-	_Atomic uint64_t next;	// number in `order` of the block that is read next
-	_Atomic uint64_t taken; // how many blocks the process has taken, as it was read last
+	_Atomic uint64_t next;	  // number in `order` of the block that is read next
+	_Atomic uint64_t taken;	  // how many blocks the process has taken, as it was read last
+	_Atomic unsigned waiting; // how many threads wait until the process takes a block
+	_Atomic unsigned running; // how many threads serve blocks
+	uint64_t looked_ns;	  // when look_after() was called last
+	uint64_t waits_ns; // since when this process waits for the restored one, and it takes nothing; 0: it does not
+	uint64_t taken_before;
 	_Atomic bool stop;
 	pthread_mutex_t lock; // protects the members below
 	enum vg_status status;
@@ -105,8 +113,15 @@ static int make_window(struct device_window *window)
 {
 	const struct window_head head = {.blocks = window->content.count, .places = window->places};
 	size_t size = window->places * DEVICE_BLOCK;
+	struct statvfs info;
 
-	if (flock(window->fd, LOCK_EX | LOCK_NB) < 0 || ftruncate(window->fd, (off_t)(window->places_at + size)) < 0)
+	if (flock(window->fd, LOCK_EX | LOCK_NB) < 0 || fstatvfs(window->fd, &info) < 0)
+		return -errno;
+	if (info.f_blocks && (uint64_t)info.f_bavail * info.f_frsize < window->places_at + size)
+		return -ENOSPC;
+	// Allocate the list of blocks, too: the process would get a SIGBUS otherwise, if the file system is full.
+	if (fallocate(window->fd, 0, 0, (off_t)window->places_at) < 0 ||
+	    ftruncate(window->fd, (off_t)(window->places_at + size)) < 0)
 		return -errno;
 	int r = vg_write_all(window->fd, &head, sizeof head, 0);
 	if (r)
@@ -119,6 +134,18 @@ static int make_window(struct device_window *window)
 	r = -pthread_create(&window->allocator, NULL, allocate_places, window);
 	window->is_allocating = r == 0;
 	return r;
+}
+
+static enum vg_status fail_room(const struct device_window *window, int error)
+{
+	char text[VG_SIZE_TEXT];
+
+	// EFAULT stands for the SIGBUS that a program would get: the file system is full.
+	if (error == EFAULT)
+		error = ENOSPC;
+	return vg_fail(error == ENOSPC ? VG_INSUFFICIENT : VG_SYSTEM, error,
+		       "the window of %s in " PAGER_FILE_DIRECTORY " for the device memory of a process: %s",
+		       vg_size_format(window->places_at + window->places * DEVICE_BLOCK, text), strerror(error));
 }
 
 enum vg_status device_window_start(const struct device_content *content, int consume_fd,
@@ -140,8 +167,9 @@ enum vg_status device_window_start(const struct device_content *content, int con
 		*ret_window = window;
 		return VG_OK;
 	}
+	enum vg_status status = fail_room(window, -r);
 	device_window_close(window);
-	return vg_fail(VG_SYSTEM, -r, "the window for the device memory of a process: %s", strerror(-r));
+	return status;
 }
 
 static void join_allocator(struct device_window *window)
@@ -181,20 +209,30 @@ static void keep_error(struct device_window *window, enum vg_status status)
 	(void)WRITE_WORD(window, failed, &failed); // if this fails, the process notices the end of the lock
 }
 
-// Waits until the place of the block with this number is free. Returns false if the service ends meanwhile.
-static bool wait_for_place(struct device_window *window, uint64_t number)
+// Reads how many blocks the process has taken. Believes only values that can be true. Returns false if the file was
+// truncated.
+static bool read_taken(struct device_window *window)
 {
 	uint64_t taken;
 
+	if (!READ_WORD(window, taken, &taken))
+		return false;
+	if (taken > window->taken && taken <= window->wanted)
+		window->taken = taken;
+	return true;
+}
+
+// Waits until the place of the block with this number is free. Returns false if the service ends meanwhile.
+static bool wait_for_place(struct device_window *window, uint64_t number)
+{
+	window->waiting++;
 	while (!window->stop && number >= window->taken + window->places) {
-		if (!READ_WORD(window, taken, &taken)) {
+		if (!read_taken(window))
 			keep_error(window, fail_truncated());
-			return false;
-		}
-		window->taken = taken < window->wanted ? taken : window->wanted;
-		if (number >= window->taken + window->places)
+		else if (number >= window->taken + window->places)
 			usleep(LOOK_US);
 	}
+	window->waiting--;
 	return !window->stop;
 }
 
@@ -253,19 +291,19 @@ static void *serve_blocks(void *user)
 		window->phase->bytes += DEVICE_BLOCK;
 	}
 	device_reader_end(&reader);
+	window->running--;
 	return NULL;
 }
 
 // ---- the service -----------------------------------------------------------------------------------------
 
-static enum vg_status check_process(struct device_window *window, pid_t pid, uint64_t start_time)
+// Returns whether the process has no use for the memory any more: it has ended, or runs another program, at whose start
+// the window was removed.
+static bool is_gone(const struct device_window *window, pid_t pid, uint64_t start_time)
 {
-	phase_tick(window->phase);
-	if (window->phase->stop)
-		return vg_fail(VG_STATE, 0, "stopped while device memory was being copied, as asked");
-	if (vg_process_is_dead(pid, start_time))
-		return vg_fail(VG_STATE, 0, "process %d ended while its device memory was being copied", (int)pid);
-	return VG_OK;
+	struct stat info;
+
+	return vg_process_is_dead(pid, start_time) || fstat(window->fd, &info) < 0 || info.st_nlink == 0;
 }
 
 // Waits until the process reads or has declined the window. If it does not begin in time, closes the window.
@@ -280,9 +318,9 @@ static enum vg_status wait_for_begin(struct device_window *window, pid_t pid, ui
 			return fail_truncated();
 		if (*ret_state != WINDOW_IDLE || is_closed)
 			return VG_OK;
-		enum vg_status status = check_process(window, pid, start_time);
-		if (status)
-			return status;
+		if (is_gone(window, pid, start_time))
+			return VG_OK;
+		phase_tick(window->phase);
 		usleep(WAIT_US);
 		if (vg_clock_monotonic_ns() < end_ns)
 			continue;
@@ -310,48 +348,60 @@ static enum vg_status read_order(struct device_window *window)
 	return VG_OK;
 }
 
-// Sees whether the service must end early. `*ret_since`, `*ret_taken`: when the process took a block last.
-static void look_after(struct device_window *window, pid_t pid, uint64_t start_time, uint64_t *ret_since,
-		       uint64_t *ret_taken)
+// Returns whether the process has taken no block for a minute, although all threads wait for it.
+static bool is_stalled(struct device_window *window)
 {
-	uint64_t taken = window->taken, now_ns = vg_clock_monotonic_ns();
+	uint64_t now_ns = vg_clock_monotonic_ns();
+	bool was_stopped = now_ns - window->looked_ns > pause_ns, waits = window->waiting == window->running;
+
+	window->looked_ns = now_ns;
+	if (!waits || was_stopped || window->taken != window->taken_before)
+		window->waits_ns = 0;
+	else if (window->waits_ns == 0)
+		window->waits_ns = now_ns;
+	window->taken_before = window->taken;
+	return window->waits_ns && now_ns - window->waits_ns > stalled_ns;
+}
+
+// Sees whether the service must end.
+static void look_after(struct device_window *window, pid_t pid, uint64_t start_time)
+{
 	uint32_t state;
 
-	enum vg_status status = check_process(window, pid, start_time);
-	if (taken != *ret_taken)
-		*ret_since = now_ns;
-	*ret_taken = taken;
-	if (status == VG_OK && now_ns - *ret_since > stalled_ns)
-		status = vg_fail(VG_STATE, 0, "process %d has taken no device memory for a minute", (int)pid);
-	if (status)
-		keep_error(window, status);
-	else if (!read_state(window, &state) || state != WINDOW_READING)
+	phase_tick(window->phase);
+	if (!read_taken(window) || !read_state(window, &state))
+		keep_error(window, fail_truncated());
+	else if (state != WINDOW_READING || is_gone(window, pid, start_time))
 		window->stop = true;
+	else if (is_stalled(window))
+		keep_error(window,
+			   vg_fail(VG_STATE, 0, "process %d has taken no device memory for a minute", (int)pid));
 }
 
 static void serve_all(struct device_window *window, pid_t pid, uint64_t start_time)
 {
-	uint64_t since_ns = vg_clock_monotonic_ns(), taken = 0;
 	pthread_t threads[MOST_THREADS];
 	unsigned wanted = pool_threads(0), count = 0;
 
 	wanted = wanted < MOST_THREADS ? wanted : MOST_THREADS;
+	window->running = wanted;
 	while (count < wanted && pthread_create(&threads[count], NULL, serve_blocks, window) == 0)
 		count++;
+	window->running -= wanted - count;
 	if (count == 0)
 		keep_error(window, vg_fail(VG_NO_MEMORY, 0, "no thread can be started"));
+	window->looked_ns = vg_clock_monotonic_ns();
 	for (unsigned i = 0; i < count; i++)
 		while (!phase_join(threads[i]))
-			look_after(window, pid, start_time, &since_ns, &taken);
+			look_after(window, pid, start_time);
 	// All blocks are in the window: wait until the process has taken the last ones.
-	uint32_t state = WINDOW_READING;
-	while (!window->stop && read_state(window, &state) && state == WINDOW_READING) {
+	while (!window->stop) {
+		look_after(window, pid, start_time);
 		usleep(WAIT_US);
-		look_after(window, pid, start_time, &since_ns, &taken);
 	}
 }
 
-static enum vg_status judge(const struct device_window *window, pid_t pid, bool *ret_declined)
+static enum vg_status judge(const struct device_window *window, pid_t pid, uint64_t start_time, bool *ret_declined)
 {
 	uint32_t state;
 
@@ -359,21 +409,12 @@ static enum vg_status judge(const struct device_window *window, pid_t pid, bool 
 		return vg_fail(window->status, window->error.error.code, "%s", window->error.text);
 	if (!read_state(window, &state))
 		return fail_truncated();
-	*ret_declined = state == WINDOW_IDLE || state == WINDOW_DECLINED;
-	if (state == WINDOW_DONE || *ret_declined)
+	if (state == WINDOW_DONE)
+		return VG_OK;
+	*ret_declined = (state == WINDOW_IDLE || state == WINDOW_DECLINED) && !is_gone(window, pid, start_time);
+	if (*ret_declined || (state != WINDOW_BROKEN && is_gone(window, pid, start_time)))
 		return VG_OK;
 	return vg_fail(VG_DRIVER, 0, "process %d could not move its device memory to the GPU", (int)pid);
-}
-
-static enum vg_status fail_allocation(const struct device_window *window)
-{
-	char text[VG_SIZE_TEXT];
-	int error = window->allocation_error;
-
-	// EFAULT stands for the SIGBUS that a program would get: the file system is full.
-	return vg_fail(error == EFAULT || error == ENOSPC ? VG_INSUFFICIENT : VG_SYSTEM, error,
-		       "no room for a window of %s in " PAGER_FILE_DIRECTORY ": %s",
-		       vg_size_format(window->places * DEVICE_BLOCK, text), strerror(error == EFAULT ? ENOSPC : error));
 }
 
 enum vg_status device_window_serve(struct device_window *window, pid_t pid, uint64_t start_time, struct phase *phase,
@@ -384,7 +425,7 @@ enum vg_status device_window_serve(struct device_window *window, pid_t pid, uint
 	window->phase = phase;
 	join_allocator(window);
 	if (window->allocation_error)
-		return fail_allocation(window);
+		return fail_room(window, window->allocation_error);
 	enum vg_status status = wait_for_begin(window, pid, start_time, &state);
 	if (status == VG_OK && state == WINDOW_READING) {
 		status = read_order(window);
@@ -392,5 +433,5 @@ enum vg_status device_window_serve(struct device_window *window, pid_t pid, uint
 			return status;
 		serve_all(window, pid, start_time);
 	}
-	return status ? status : judge(window, pid, ret_declined);
+	return status ? status : judge(window, pid, start_time, ret_declined);
 }

@@ -17,14 +17,14 @@ struct device_content {
 // Returns the size of the window for a memory of so many bytes.
 uint64_t device_window_bytes(uint64_t memory_bytes);
 // Makes an empty file a window, and locks it. The content must outlive the window. Takes ownership of the descriptor,
-// also on failure. SYSTEM, NO_MEMORY.
+// also on failure. INSUFFICIENT (no room for the window), SYSTEM, NO_MEMORY.
 enum vg_status device_window_start(const struct device_content *content, int consume_fd,
 				   struct device_window **ret_window);
-// Serves the window until the process has all of its memory. Calls phase_tick(), and adds the size of each block to
-// phase->bytes. *ret_declined: true: the process cannot move its memory to the GPU now, or has not begun within 10
-// seconds. INTEGRITY (a pack is damaged), INSUFFICIENT (no room for the window), STATE (the process has ended, takes no
-// memory for a minute, or the progress function asked to stop), DRIVER (the process could not move the memory), SYSTEM,
-// NO_MEMORY.
+// Serves the window until the process has all of its memory, or has no use for it, because it ended or executed another
+// program. Calls phase_tick(), and adds the size of each block to phase->bytes; does not stop if the progress function
+// asks to. *ret_declined: true: the process cannot move its memory to the GPU now, or has not begun within 10 seconds.
+// INTEGRITY (a pack is damaged, or the window was truncated), INSUFFICIENT (no room for the window), STATE (the process
+// has taken no block for a minute), DRIVER (the process could not move the memory), SYSTEM, NO_MEMORY.
 enum vg_status device_window_serve(struct device_window *window, pid_t pid, uint64_t start_time, struct phase *phase,
 				   bool *ret_declined);
 // Ends the service and frees the window, which may be NULL. If the process still reads, its memory is lost.

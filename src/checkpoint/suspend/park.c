@@ -412,6 +412,31 @@ size_t parking_release(const struct tenants *tenants)
 	return withdraw_wishes(tenants, false);
 }
 
+static bool is_lost(const struct tenant *tenant, struct vg_ledger *ledger)
+{
+	if (!ledger)
+		return false;
+	vg_ledger_guard(ledger);
+	const struct pager_slot *slot = slot_of(ledger, tenant);
+	bool is_lost = slot && READ(slot->source) != PAGER_WHOLE_FILE;
+	return !vg_ledger_unguard() && is_lost;
+}
+
+enum vg_status parking_refuse_lost(const struct tenants *tenants)
+{
+	struct vg_ledger **ledgers = open_ledgers(tenants);
+	enum vg_status status = VG_OK;
+
+	for (size_t i = 0; i < tenants->count && ledgers && status == VG_OK; i++)
+		if (is_own(&tenants->list[i]) && is_lost(&tenants->list[i], ledgers[tenants->list[i].vgpu]))
+			status = vg_fail(VG_STATE, 0,
+					 "process %d has not got all of its device memory back before its restore was "
+					 "killed, so it ends: restore its image again",
+					 (int)tenants->list[i].pid);
+	close_ledgers(tenants, ledgers);
+	return status;
+}
+
 void parking_release_dumped(const struct tenants *tenants)
 {
 	withdraw_wishes(tenants, true);

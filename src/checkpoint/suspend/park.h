@@ -53,6 +53,9 @@ enum vg_status parking_open(const struct parking *parking, struct device_source 
 // suspended. Returns the number of processes that were parked or asked to park. Also releases processes that a killed
 // dump has left parked.
 size_t parking_release(const struct tenants *tenants);
+// Checks that the restore of no process was killed before the memory of the process was back: then the process ends.
+// STATE.
+enum vg_status parking_refuse_lost(const struct tenants *tenants);
 // Releases processes like parking_release(), except those with a deep request. The driver may have failed to restore
 // such a process. Then its request must stay, so that its pager stays idle and the next attempt finds the process.
 void parking_release_dumped(const struct tenants *tenants);

@@ -144,8 +144,8 @@ enum vg_status parking_check_room(uint64_t bytes)
 	if (bytes <= have)
 		return VG_OK;
 	enum vg_status status = refuse(REFUSE_HOST_MEMORY, 0,
-				       "%s of device memory goes through " PAGER_FILE_DIRECTORY
-				       ", which has %s free: free some, or enlarge it "
+				       "the restore needs %s in " PAGER_FILE_DIRECTORY
+				       " for device memory, which has %s free: free some, or enlarge it "
 				       "(mount -o remount,size=…)",
 				       vg_size_format(bytes, text[0]), vg_size_format(have, text[1]));
 	vg_fail_amounts(bytes, have);
