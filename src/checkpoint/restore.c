@@ -351,12 +351,12 @@ static enum vg_status end_processes(struct restore *restore, enum vg_status stat
 	char text[512];
 
 	snprintf(text, sizeof text, "%s", error->text);
-	// The processes may have created others since the tree was found.
-	if (restore->made && tree_find(restore->roots, restore->made, &now) == VG_OK) {
-		tree_free(&restore->tree);
-		restore->tree = now;
-	}
+	bool is_found = restore->made && tree_find(restore->roots, restore->made, &now) == VG_OK;
 	tree_end(&restore->tree); // kills the processes, which also frees their pids
+	if (is_found) {
+		tree_end(&now); // also those that the processes have created since the tree was found
+		tree_free(&now);
+	}
 	memories_abort(&restore->memories);
 	status = vg_fail(status, code, "step %s: %s%s", phase, text,
 			 restore->made ? "; the processes were ended, and the image is as it was" : "");
