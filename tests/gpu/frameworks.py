@@ -13,6 +13,8 @@ from harness import (GiB, HERE, MiB, PROGRAMS, PYTHON, Nvml, Suite, Skip, check,
 MEMORY = {"memory": "8G"}
 KIND = sys.argv[2] if len(sys.argv) > 2 else ""
 MORE = {"contended": {"share": 50}, "evictable": {"evictable": True}}.get(KIND, {})  # options of the vGPUs
+# Memory of pools does not move, so most of the limit must be for such memory.
+POOLS = {**MEMORY, "fixed": "7G"} if KIND == "evictable" else MEMORY
 
 
 class Rival:
@@ -74,8 +76,9 @@ def main():
         env = {"PYTORCH_CUDA_ALLOC_CONF": backend, "PYTORCH_ALLOC_CONF": backend}
         for what in ("train", "graphs", "recovery"):
             suite.test(f"PyTorch {what}, {backend}",
-                       lambda what=what, env=env: script("torch_cases.py", what, module="torch", env=env))
-    suite.test("CuPy", lambda: script("cupy_case.py", module="cupy"))
+                       lambda what=what, env=env, where=POOLS if "Async" in backend else MEMORY:
+                       script("torch_cases.py", what, module="torch", where=where, env=env))
+    suite.test("CuPy", lambda: script("cupy_case.py", module="cupy", where=POOLS))
     suite.test("JAX", lambda: script("jax_case.py", module="jax", where={"memory": "12G"}))
     if rival:
         suite.test("contention", rival.check)
