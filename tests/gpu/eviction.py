@@ -397,6 +397,8 @@ def computes_right_under_kills(nvml):
         elif what == "kill":  # but not the first program
             at = chance.randrange(1, len(servers))
             servers[at].end()
+            # The memory of a killed program counts until the driver has freed it. The vGPU has no room for it twice.
+            wait_for(lambda: not vgpu(servers[at].name)["tenants"], 30, "the killed program leaves the vGPU")
             servers[at] = Server(servers[at].name, replay(0))
             servers[at].is_new = True
         elif what == "cut":
