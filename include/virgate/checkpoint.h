@@ -19,7 +19,9 @@
 extern "C" {
 #endif
 
-/* The phases: first those of a dump in order, then those of a restore and of a migration. */
+/* The phases: first those of a dump in order, then those of a restore and of a migration. A restore of programs in
+ * evictable vGPUs has VG_CHECKPOINT_DEVICE_IN twice. First the driver restores the processes. After
+ * VG_CHECKPOINT_UNLOCK, the device memory in packs is copied to the GPU, while the processes run. */
 enum vg_checkpoint_phase {
 	VG_CHECKPOINT_FIND,	  /* finds the processes, and checks that they can be dumped */
 	VG_CHECKPOINT_EVICT,	  /* moves device memory of evictable vGPUs to the host; omitted without such vGPUs */
@@ -50,7 +52,8 @@ struct vg_checkpoint_progress {
 };
 /* Called on the caller's thread when a phase begins, and about ten times a second during a long one. A nonzero result
  * stops the operation as soon as that is safe: a dump is rolled back, and a restore ends the processes that CRIU has
- * made so far. In later phases the result is ignored. */
+ * made so far. The result is ignored when the image of a dump is complete, and from the first VG_CHECKPOINT_DEVICE_IN
+ * of a restore on. */
 typedef int vg_checkpoint_progress_fn(void *user, const struct vg_checkpoint_progress *progress);
 
 /* How the pages of the processes are stored. Zero pages are never stored. */
@@ -67,7 +70,7 @@ struct vg_checkpoint_result {
 	size_t roots;			      /* number of process trees */
 	uint64_t bytes;			      /* size of the image on the disk */
 	uint64_t raw_bytes;		      /* size before zero pages were omitted and the rest was compressed */
-	double seconds[VG_CHECKPOINT_PHASES]; /* duration of each phase; 0: the phase was not reached */
+	double seconds[VG_CHECKPOINT_PHASES]; /* duration of each phase, or the sum of both; 0: it was not reached */
 	/* A warning: the operation was allowed, but something may fail later. For a migration also: why `precopy` did
 	 * not help. "": no warning. */
 	char warning[240];
@@ -139,6 +142,12 @@ struct vg_restore_options {
  * the process), INSUFFICIENT (device memory or a vGPU's quota, with `need` and `have`), UNSUPPORTED (another machine,
  * kernel or driver), SYSTEM, DRIVER. After a later failure it ends the processes that it has made.
  *
+ * Device memory of evictable vGPUs is read from the image after the processes have begun to run; they wait at their
+ * next use of the GPU. The function returns when this memory is on the GPU, or in files in /dev/shm if it must wait in
+ * the host. Errors after the processes have begun to run: INTEGRITY (a pack is damaged), INSUFFICIENT (the GPU has no
+ * room for the memory, and /dev/shm has none either), STATE (a process takes no memory for a minute), SYSTEM, DRIVER,
+ * NO_MEMORY. If this process is killed meanwhile, processes whose memory is not on the GPU end with exit status 125.
+ *
  * A process that ran inside a vGPU is charged there again before it runs. The vGPU must exist under its name, on the
  * requested GPU; NOT_FOUND says how to create it. An ephemeral vGPU that was removed is created again, with its name,
  * limit and share: then also LIMIT, and EXISTS if another vGPU has its name. It is removed if the restore fails,
@@ -178,9 +187,9 @@ struct vg_migrate_options {
  * and verified. When the receiver has accepted the image, the processes end here, and only then start there. Until
  * then, errors are as of vg_checkpoint_dump(): after a failure of either side or of the connection, the processes run
  * on here, and the receiver keeps nothing. If the receiver then fails to restore them, they are restored here, and the
- * call fails with the receiver's reason. STATE: it is unknown where the processes run, since the connection was closed
- * after the handover, or they do not run at all; the text says which, and where the image is kept. result->pid: pid at
- * the receiver. */
+ * call fails with the receiver's reason. Processes of evictable vGPUs may have run at the receiver for a moment then.
+ * STATE: it is unknown where the processes run, since the connection was closed after the handover, or they do not run
+ * at all; the text says which, and where the image is kept. result->pid: pid at the receiver. */
 VG_PUBLIC enum vg_status vg_checkpoint_migrate(const struct vg_migrate_options *options,
 					       struct vg_checkpoint_result *ret_result);
 /* Receives the processes of a migration and restores them. `in` may also be the stream of a vg_checkpoint_send().
@@ -265,8 +274,9 @@ struct vg_recovery {
 /* Lets a process and its descendants run again, after their dump or restore was killed, from any state. Waits for a
  * CRIU that still works on them. `ret_recovery` may be NULL; zeros in it mean that nothing was needed. INVALID,
  * NOT_FOUND, DENIED, BUSY (another process dumps or restores them), STATE (the text names processes that do not run,
- * and their states), DRIVER. INSUFFICIENT, with `need` and `have`: a GPU has too little memory for the processes of
- * vGPUs that the driver must restore, and all processes are as before. */
+ * and their states; or a process ends, because its restore was killed before its device memory was on the GPU, and the
+ * image must be restored again), DRIVER. INSUFFICIENT, with `need` and `have`: a GPU has too little memory for the
+ * processes of vGPUs that the driver must restore, and all processes are as before. */
 VG_PUBLIC enum vg_status vg_checkpoint_recover(pid_t pid, struct vg_recovery *ret_recovery);
 
 #ifdef __cplusplus

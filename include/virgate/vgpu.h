@@ -58,7 +58,8 @@ struct vg_eviction_info {
 	/* the reason why it gave up the last request: "" (it did not), "thread" (a thread did not return from `call`),
 	 * "gpu" (the GPU did not finish), "capture" (a stream capture did not end), "host" (the host lacks `missing`
 	 * bytes), "device" (the GPU lacks them; it retries), "driver" (`error`), "file" (the file with its memory in
-	 * /dev/shm: `error`), "unknown" */
+	 * /dev/shm: `error`), "restore" (the restore failed or ended before the memory was on the GPU, and the process
+	 * ends), "unknown" */
 	const char *reason;
 	const char *call; /* name of the driver's function in which the process is; "": unknown */
 	unsigned error;	  /* a CUresult; for "file" an errno */
