@@ -11,6 +11,8 @@
 #include "pager/page.h"
 #include "tenant.h"
 
+enum { BLOCK = 2 << 20 };
+
 static struct pager_slot *slot;
 static CUcontext context;
 static CUstream stream;

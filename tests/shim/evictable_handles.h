@@ -2,7 +2,7 @@
 #pragma once
 #include "evictable.h"
 
-enum { BLOCK = 2 << 20, SIZE = 6 << 20 };
+enum { SIZE = 6 << 20 };
 
 static const CUmemAllocationProp plain = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 					  .location.type = CU_MEM_LOCATION_TYPE_DEVICE};

@@ -9,7 +9,7 @@
 #include "evictable.h"
 #include "pager/host_file.h"
 
-enum { BIG = 300 << 20, SMALL = 3 << 20, BLOCK = 2 << 20, FEW = 3 * BLOCK };
+enum { BIG = 300 << 20, SMALL = 3 << 20, FEW = 3 * BLOCK };
 
 static inline void ring_bell(void)
 {
