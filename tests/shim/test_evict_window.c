@@ -164,6 +164,36 @@ TEST(memory_without_a_file_does_not_come_through_the_window)
 	run_evictable(mixed_body);
 }
 
+static void forked_body(void)
+{
+	CUdeviceptr memory;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, FEW), CUDA_SUCCESS);
+	fill_blocks(memory, FEW, 5);
+	park_for_window(1);
+	let_run();
+	wait_while(WINDOW_IDLE);
+	pid_t child = fork();
+	if (child == 0) {
+		munmap(restore.head, window_places_at(restore.blocks));
+		close(restore.fd);
+		_exit(count_descriptors() == 0 && count_mappings() == 0 ? 0 : 1);
+	}
+	CHECK_CHILD(child);
+	serve(UINT64_MAX);
+	wait_for_answer();
+	check_state(PAGER_RUNNING, PAGER_DONE);
+	close_window();
+	check_no_host_memory();
+	check_blocks(memory, FEW, 5);
+}
+
+TEST(forked_children_inherit_no_window)
+{
+	run_evictable(forked_body);
+}
+
 // ---- declined windows ----------------------------------------------------------------------------------
 
 static CUdeviceptr prepare(size_t bytes)
