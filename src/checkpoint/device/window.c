@@ -258,6 +258,18 @@ static enum vg_status load_block(const struct device_window *window, struct devi
 						"the host memory that arrived ahead cannot be read");
 }
 
+// Writes a block into its place. Returns false if the file was truncated.
+static bool write_place(const struct device_window *window, uint64_t place, const void *data)
+{
+	struct iovec from = {(void *)data, DEVICE_BLOCK}, to = {window->map + place * DEVICE_BLOCK, DEVICE_BLOCK};
+	ssize_t written = process_vm_writev(getpid(), &from, 1, &to, 1, 0);
+
+	if (written >= 0 || errno == EFAULT)
+		return written == DEVICE_BLOCK;
+	// The call is not allowed here.
+	return write_part(window, window->places_at + place * DEVICE_BLOCK, data, DEVICE_BLOCK);
+}
+
 static enum vg_status serve_block(struct device_window *window, struct device_reader *reader, uint64_t number)
 {
 	const uint64_t place = number % window->places, ready = number + 1;
@@ -266,9 +278,7 @@ static enum vg_status serve_block(struct device_window *window, struct device_re
 	enum vg_status status = load_block(window, reader, window->order[number], &data);
 	if (status || !wait_for_place(window, number))
 		return status;
-	struct iovec from = {(void *)data, DEVICE_BLOCK}, to = {window->map + place * DEVICE_BLOCK, DEVICE_BLOCK};
-	if (process_vm_writev(getpid(), &from, 1, &to, 1, 0) != DEVICE_BLOCK &&
-	    !write_part(window, window->places_at + place * DEVICE_BLOCK, data, DEVICE_BLOCK))
+	if (!write_place(window, place, data))
 		return fail_truncated();
 	return write_part(window, offsetof(struct window_head, ready) + place * sizeof ready, &ready, sizeof ready)
 		       ? VG_OK
@@ -407,7 +417,8 @@ static enum vg_status judge(const struct device_window *window, pid_t pid, uint6
 
 	if (window->status)
 		return vg_fail(window->status, window->error.error.code, "%s", window->error.text);
-	if (!read_state(window, &state))
+	// A process that has begun does not become idle again, but a file that was truncated and has grown has zeroes.
+	if (!read_state(window, &state) || (window->order && state == WINDOW_IDLE))
 		return fail_truncated();
 	if (state == WINDOW_DONE)
 		return VG_OK;
