@@ -520,6 +520,31 @@ TEST(a_suspended_image_returns_to_the_gpu_in_a_running_vgpu)
 	await_end(program.pid);
 }
 
+// Tests a process of a build that does not know the window: its memory comes in a file, which it keeps. After a restore
+// through a window, it has no file.
+TEST(memory_of_an_older_process_comes_in_a_file)
+{
+	struct vg_ledger *ledger;
+	char name[16];
+
+	prepare(true);
+	struct program program = start_evictable("older", "");
+	uint64_t used = place_of("older", program.pid).used;
+	for (int knows = 0; knows < 2; knows++) {
+		CHECK_INT(atomic_exchange(&slot_of("older", program.pid, &ledger)->knows_window, knows), 1);
+		vg_ledger_close(ledger);
+		snprintf(name, sizeof name, "older%d", knows);
+		dump_to("older", name, "");
+		json_t *text = description_of(path_of(name)), *device = json_object_get(text, "device");
+		CHECK_INT(json_typeof(json_object_get(device, "window")), knows ? JSON_TRUE : JSON_FALSE);
+		json_decref(text);
+		await_end(program.pid);
+		check_comes_back(&program, "older", name, used, false);
+		CHECK_INT(count_files(program.pid), !knows);
+	}
+	end(&program);
+}
+
 TEST(a_damaged_pack_restores_nothing)
 {
 	prepare(true);
