@@ -130,8 +130,9 @@ static enum vg_status record(const struct memories *memories, const struct arriv
 // ---- files -----------------------------------------------------------------------------------------------
 
 // Makes a file with the memory of a process. Takes the file that earlier rounds of a migration have filled, if there is
-// one and the process can open it.
-static enum vg_status make_file(struct memories *memories, size_t memory, struct phase *phase)
+// one and the process can open it. `phase`: may be NULL.
+static enum vg_status make_file(struct memories *memories, size_t memory, struct phase *phase,
+				_Atomic uint64_t *progress)
 {
 	const struct device_memory *one = &memories->index.memories[memory];
 	const struct device_block *have = NULL;
@@ -150,7 +151,7 @@ static enum vg_status make_file(struct memories *memories, size_t memory, struct
 	}
 	if (status)
 		return status;
-	status = device_in_fill(memories->image, &memories->index, memory, have, fd, phase, &phase->bytes);
+	status = device_in_fill(memories->image, &memories->index, memory, have, fd, phase, progress);
 	close(fd);
 	return status ? status : record(memories, &memories->list[memory], &file, PAGER_WHOLE_FILE);
 }
@@ -187,8 +188,9 @@ static enum vg_status begin_memory(struct memories *memories, size_t memory, str
 	int r = vg_process_start_time(pid, &arriving->start_time);
 	if (r)
 		return vg_fail(VG_SYSTEM, -r, "process %d has ended", (int)pid);
-	return memories->know_window && !is_out(memories, arriving->tenant) ? make_window(memories, memory)
-									    : make_file(memories, memory, phase);
+	return memories->know_window && !is_out(memories, arriving->tenant)
+		       ? make_window(memories, memory)
+		       : make_file(memories, memory, phase, &phase->bytes);
 }
 
 enum vg_status memories_begin(struct memories *memories, struct phase *phase)
@@ -211,7 +213,7 @@ static enum vg_status replace_window(struct memories *memories, size_t memory, s
 	enum vg_status status = parking_check_room(room_for(memories, memory, false));
 	if (status)
 		return status;
-	status = make_file(memories, memory, phase);
+	status = make_file(memories, memory, NULL, &phase->bytes); // without a phase, a request to stop is ignored
 	// A process that has ended needs no memory.
 	return vg_process_is_dead((pid_t)memories->index.memories[memory].pid, arriving->start_time) ? VG_OK : status;
 }

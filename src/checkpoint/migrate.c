@@ -1,6 +1,6 @@
 // Sends processes to another machine. The sender keeps the processes until the receiver has verified that their image
 // is complete and fits. Then the sender ends them, and tells the receiver to restore them. So the processes never run
-// on both machines.
+// on both machines at the same time.
 #include "base/clock.h"
 #include "base/parts.h"
 #include "base/status.h"
@@ -191,7 +191,7 @@ static enum vg_status fail_unknown(struct migration *migration)
 
 	snprintf(reason, sizeof reason, "%s", vg_last_error()->text);
 	return vg_fail(VG_STATE, 0,
-		       "%s, after the processes had ended here and the other side was is_sent to make them: look there "
+		       "%s, after the processes had ended here and the other side was told to restore them: look there "
 		       "whether "
 		       "process %d runs; only if it does not, restore its image here, which is %s",
 		       reason, (int)migration->result.pid, migration->dump.dir);

@@ -77,16 +77,20 @@ static enum vg_status return_to_gpu(const struct tree *tree, const struct tenant
 	else
 		parked = parking_release(tenants);
 	recovery->held_back = recovery->held_back > parked ? recovery->held_back : parked;
-	return status ? status : parking_refuse_lost(tenants);
+	return status;
 }
 
 static enum vg_status resume_tenants(struct tree *tree, const struct tenants *tenants, struct vg_recovery *recovery)
 {
 	bool *was_stopped = calloc(tree->count, sizeof *was_stopped);
+	struct vg_kept_error error;
 
 	if (!was_stopped)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu processes", tree->count);
 	tenants_restore_slots(tenants);
+	// Look before the processes run: those without memory end, and leave no slot behind.
+	enum vg_status lost = parking_refuse_lost(tenants);
+	vg_error_keep(&error);
 	recovery->stopped = continue_processes(tree, was_stopped);
 	enum vg_status status = tree_find_cuda(tree);
 	if (status == VG_NO_DRIVER || status == VG_UNSUPPORTED) {
@@ -101,7 +105,9 @@ static enum vg_status resume_tenants(struct tree *tree, const struct tenants *te
 		}
 	}
 	free(was_stopped);
-	return status;
+	if (status == VG_OK && lost)
+		vg_error_restore(&error);
+	return status ? status : lost;
 }
 
 static enum vg_status resume_tree(struct tree *tree, struct vg_recovery *recovery)

@@ -2,8 +2,12 @@
 
 #include "base/clock.h"
 #include "pager/host.h"
+#include "pager/memory.h"
 #include "pager/room.h"
 #include "pager/window.h"
+
+_Static_assert((int)WINDOW_LEAST >= PAGER_UNDER_WAY * (int)(PAGER_CHUNK / WINDOW_BLOCK),
+	       "the copies under way do not need more places than there are");
 
 // Creates the stream and the events at the first copy. They need a context, and a process without evictable memory may
 // have none before.

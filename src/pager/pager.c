@@ -174,7 +174,6 @@ void pager_reset(void)
 	is_started = false;
 	pager_gate_reset();
 	pager_host_reset();
-	pager_window_reset();
 	pager_blocks_forget(NULL);
 	pager_window_reset();
 }

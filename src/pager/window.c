@@ -191,12 +191,3 @@ void pager_window_end(enum window_state outcome)
 		pager_file_unlink(&window.file);
 	close_window();
 }
-
-void pager_window_reset(void)
-{
-	if (window.head)
-		close(window.fd);
-	window.head = NULL;
-	window.wanted = window.next = 0;
-	window.is_pinned = false;
-}

@@ -78,5 +78,3 @@ void pager_window_unpin(void);
 void pager_window_reset(void);
 // Reports the outcome to the restore, and closes the window. Removes its name, unless it was declined.
 void pager_window_end(enum window_state outcome);
-// Closes the window in a forked child, which does not inherit its mapping.
-void pager_window_reset(void);
