@@ -255,8 +255,8 @@ def images(options):
         program.pid, program.status = pid, None
         program.verify()
         print(f"images: {options.image} in {options.directory}: full {full:.2f} s, a sequential writer before "
-              f"{one:.2f} s, {f'after {two:.2f} s' if two else 'no room for a second one'}; unchanged {again:.2f} s, {full / again:.1f} times faster; restore "
-              f"{took:.2f} s ({seconds_of(said)})", flush=True)
+              f"{one:.2f} s, {f'after {two:.2f} s' if two else 'no room for a second one'}; unchanged {again:.2f} s, "
+              f"{full / again:.1f} times faster; restore {took:.2f} s ({seconds_of(said)})", flush=True)
     finally:
         if program:
             program.stop()

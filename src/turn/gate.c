@@ -178,8 +178,8 @@ void turn_count_copy(struct turn_process *process, enum turn_copy copy, uint64_t
 }
 
 // Returns whether a process with a thread at the gate contends for the device just as before its work ended. It does
-// during a pause (TURN_PAUSED). Before the end of its turn, the thread launches now. A vGPU without an end of its turn may
-// run side by side with others, and the arbiter compares its pace with theirs.
+// during a pause (TURN_PAUSED). Before the end of its turn, the thread launches now. A vGPU without an end of its
+// turn may run side by side with others, and the arbiter compares its pace with theirs.
 static bool still_contends(const struct turn_page *page, uint32_t word, uint64_t now)
 {
 	uint64_t until = LOAD(page->until_ns);

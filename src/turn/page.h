@@ -46,9 +46,9 @@ enum turn_state {
 };
 enum turn_flag {
 	TURN_COUNT = 1, // TURN_OPEN: the process counts launches and reports what is in flight all the same
-	// TURN_CLOSED: the turn of this vGPU is paused for a request of another vGPU. A process that has work in flight
-	// contends for the device, and still does so when this work has ended, if a thread waits at the gate by then. So
-	// the process rings neither when the thread comes to the gate nor when the work ends.
+	// TURN_CLOSED: the turn of this vGPU is paused for a request of another vGPU. A process that has work in
+	// flight contends for the device, and still does so when this work has ended, if a thread waits at the gate
+	// by then. So the process rings neither when the thread comes to the gate nor when the work ends.
 	TURN_PAUSED = 1,
 	TURN_WANTED = 2,   // another vGPU waits: launch only until `until_ns`, and ring when nothing is in flight
 	TURN_SPIN = 4,	   // the gate opens soon: spin instead of sleeping

@@ -1,5 +1,5 @@
-// Tests that a dump reads device memory from the file of a pager that still unpins it. Driver calls of the simulated GPU
-// take time here. All tests use the stand-in for CRIU.
+// Tests that a dump reads device memory from the file of a pager that still unpins it. Driver calls of the simulated
+// GPU take time here. All tests use the stand-in for CRIU.
 #include <glob.h>
 #include <stdatomic.h>
 

@@ -1,5 +1,5 @@
-// Tests the restore's side of the window (pager/window.h), through which a restored process gets its device memory. With
-// VIRGATE_TEST_FULL, the only test is the one that waits 10 seconds.
+// Tests the restore's side of the window (pager/window.h), through which a restored process gets its device memory.
+// With VIRGATE_TEST_FULL, the only test is the one that waits 10 seconds.
 #include <sched.h>
 #include <sys/mount.h>
 

@@ -1,5 +1,5 @@
-// Serves a window (pager/window.h) to a thread or a child that plays the restored process. It may be hostile. Include in
-// exactly one file per program. One test at a time.
+// Serves a window (pager/window.h) to a thread or a child that plays the restored process. It may be hostile. Include
+// in exactly one file per program. One test at a time.
 #pragma once
 #include <pthread.h>
 #include <stddef.h>

@@ -128,8 +128,8 @@ TEST(places_of_the_smallest_window_are_used_again)
 	run_evictable(few_places_body);
 }
 
-// Tests a file system of 64 MiB. In the second restore, the end of the memory lies in anonymous host memory, which is in
-// the process and not in the window. One allocation has parts in both.
+// Tests a file system of 64 MiB. In the second restore, the end of the memory lies in anonymous host memory, which is
+// in the process and not in the window. One allocation has parts in both.
 static void mixed_body(void)
 {
 	enum { FIRST = 40 << 20, NEXT = 30 << 20 };

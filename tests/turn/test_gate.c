@@ -247,8 +247,8 @@ TEST(end_of_work_rings_if_another_vgpu_waits)
 	CHECK(turn_report_flight(&process, 0, SEC + 3 * MS) && !slots[0].urgent);
 }
 
-// During a pause the vGPU keeps its turn. The arbiter has to know whether the process works or waits at the gate, but not
-// which of the two.
+// During a pause the vGPU keeps its turn. The arbiter has to know whether the process works or waits at the gate, but
+// not which of the two.
 TEST(pause_rings_only_if_the_process_stops_or_begins_to_contend)
 {
 	begin_process(TURN_HELD, TURN_WANTED);
