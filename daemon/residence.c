@@ -9,6 +9,7 @@
 #include "daemon/eviction.h"
 #include "daemon/journal.h"
 #include "daemon/say.h"
+#include "daemon/sweep.h"
 #include "daemon/thrash.h"
 #include "pager/host_file.h"
 
@@ -289,7 +290,7 @@ void residence_begin(struct node *node, struct vgpu *vgpu)
 		return;
 	vgpu->residence = (struct residence){.is_evicted = atomic_load(&page->out) && !atomic_load(&page->suspended)};
 	vgpu->residence.is_evicted |= !has_room(node, vgpu);
-	pager_file_sweep(0);
+	sweep_files(vgpu->owner);
 	atomic_store(&page->swept, pager_file_place(geteuid()));
 	eviction_apply(vgpu, DRAIN_MS);
 }

@@ -10,6 +10,7 @@
 #include "daemon/say.h"
 #include "daemon/search.h"
 #include "daemon/source.h"
+#include "daemon/sweep.h"
 #include "daemon/usage.h"
 #include "daemon/user.h"
 #include "pager/host_file.h"
@@ -412,7 +413,7 @@ static void reap_tenant(struct node *node, struct tenant *tenant)
 		say("process %d of vGPU %s %s: %s refunded", (int)tenant->pid, vgpu->name,
 		    tenant->is_dead ? "ended" : "runs another program", vg_size_format(refunded, text));
 	if (vgpu->evictable)
-		pager_file_sweep(tenant->is_dead ? 0 : tenant->pid);
+		tenant->is_dead ? sweep_files(vgpu->owner) : pager_file_sweep(tenant->pid);
 	if (!tenant->exports_reported)
 		note_leave(node, tenant, tenant->is_dead ? JOURNAL_DIED : JOURNAL_LEFT, refunded,
 			   tenant->was_killed ? "killed, because the vGPU is removed"

@@ -22,8 +22,8 @@ enum {
 // A lane is a queue for one kind of work. Each user has one thread for each lane (work.h). WORK_UNREAD closes
 // connections from which nothing was read. Such a close never waits for the user's own programs, but work in WORK_ANY
 // may wait for them. So the two have different lanes. WORK_NAMES waits for the system's directory of users. WORK_DISK
-// is for the daemon's own files; signals do not interrupt its writes.
-enum work_lane { WORK_ANY, WORK_UNREAD, WORK_NAMES, WORK_DISK, WORK_LANES };
+// is for the daemon's own files; signals do not interrupt its writes. WORK_MEMORY frees host memory of ended processes.
+enum work_lane { WORK_ANY, WORK_UNREAD, WORK_NAMES, WORK_DISK, WORK_MEMORY, WORK_LANES };
 
 struct user {
 	struct user *next;

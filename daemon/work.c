@@ -95,7 +95,8 @@ static void *run_worker(void *worker_)
 	static const char *const names[WORK_LANES] = {[WORK_ANY] = "virgated-user",
 						      [WORK_UNREAD] = "virgated-unread",
 						      [WORK_NAMES] = "virgated-names",
-						      [WORK_DISK] = "virgated-disk"};
+						      [WORK_DISK] = "virgated-disk",
+						      [WORK_MEMORY] = "virgated-memory"};
 	struct worker *worker = worker_;
 	struct work *work;
 	timer_t timer;
