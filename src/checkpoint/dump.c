@@ -230,7 +230,10 @@ static enum vg_status lock_tree(struct dump *dump)
 // the new image may use their packs, so the size of its own packs is unknown yet: returns 0.
 static uint64_t unwritten_bytes(const struct dump *dump)
 {
-	return dump->device && !dump->bases.count ? dump->parking.bytes - device_out_stored(dump->device) : 0;
+	uint64_t stored = dump->device ? device_out_stored(dump->device) : 0;
+
+	// A hostile process may have changed the size of its file meanwhile.
+	return dump->device && !dump->bases.count && stored < dump->parking.bytes ? dump->parking.bytes - stored : 0;
 }
 
 // Describes what is on the GPU, checks that it fits, and then has the driver move it to the host.

@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 struct arriving {
-	uint64_t start_time;
+	pid_t pid;
+	uint64_t start_time, program; // program: vg_ledger_program_of()
 	struct device_window *window; // NULL: the memory is in a file
 	struct tenant *tenant;
 	struct pager_slot *slot; // the slot of the process, in the ledger tenant->stand_in
@@ -96,6 +97,16 @@ uint64_t memories_late_bytes(const struct memories *memories)
 	return bytes;
 }
 
+// Returns whether the process has no use for its memory any more: it has ended, or executed another program.
+static bool is_gone(const void *user)
+{
+	const struct arriving *arriving = user;
+	uint64_t program = vg_ledger_program_of(arriving->pid);
+
+	return vg_process_is_dead(arriving->pid, arriving->start_time) ||
+	       (program && arriving->program && program != arriving->program);
+}
+
 // ---- what the slot says ----------------------------------------------------------------------------------
 
 // Finds the slot of the process. Call it before the slot is handed over.
@@ -112,10 +123,12 @@ static enum vg_status record(const struct memories *memories, const struct arriv
 {
 	struct pager_slot *slot = arriving->slot;
 
-	if (!slot)
+	// The slot of a process that is gone may belong to another one.
+	if (!slot || is_gone(arriving))
 		return VG_OK;
 	vg_ledger_guard(arriving->tenant->stand_in);
 	atomic_store(&slot->source, PAGER_EXCHANGE);
+	atomic_store(&slot->file[2], 0);
 	atomic_store(&slot->file[0], file->process);
 	atomic_store(&slot->file[1], file->start_time);
 	atomic_store(&slot->file[2], file->number);
@@ -185,6 +198,8 @@ static enum vg_status begin_memory(struct memories *memories, size_t memory, str
 
 	arriving->tenant = find_tenant(memories, memory);
 	find_slot(arriving);
+	arriving->pid = pid;
+	arriving->program = vg_ledger_program_of(pid);
 	int r = vg_process_start_time(pid, &arriving->start_time);
 	if (r)
 		return vg_fail(VG_SYSTEM, -r, "process %d has ended", (int)pid);
@@ -214,8 +229,7 @@ static enum vg_status replace_window(struct memories *memories, size_t memory, s
 	if (status)
 		return status;
 	status = make_file(memories, memory, NULL, &phase->bytes); // without a phase, a request to stop is ignored
-	// A process that has ended needs no memory.
-	return vg_process_is_dead((pid_t)memories->index.memories[memory].pid, arriving->start_time) ? VG_OK : status;
+	return is_gone(arriving) ? VG_OK : status;
 }
 
 // Serves the window of a process. If the process declines it, puts the memory into a file.
@@ -227,7 +241,8 @@ static enum vg_status finish_window(struct memories *memories, size_t memory, st
 
 	if (!arriving->window)
 		return VG_OK;
-	enum vg_status status = device_window_serve(arriving->window, pid, arriving->start_time, phase, &is_declined);
+	const struct device_taker taker = {pid, is_gone, arriving};
+	enum vg_status status = device_window_serve(arriving->window, &taker, phase, &is_declined);
 	if (status == VG_OK && is_declined)
 		status = replace_window(memories, memory, phase);
 	if (status)
@@ -236,6 +251,8 @@ static enum vg_status finish_window(struct memories *memories, size_t memory, st
 	device_window_close(arriving->window);
 	arriving->window = NULL;
 	parking_remove_first(&memories->parking, pid); // the window, which was made before the file
+	if (is_gone(arriving))
+		parking_remove_first(&memories->parking, pid); // the file, if there is one
 	return VG_OK;
 }
 

@@ -340,6 +340,19 @@ static enum vg_status move_to_gpu(struct restore *restore)
 	return memories_finish(&restore->memories, &restore->phase);
 }
 
+// Kills the living processes of the tree with the children that they have created since the tree was found.
+static void end_children(const struct tree *tree)
+{
+	struct tree now;
+
+	for (size_t i = 0; i < tree->count; i++)
+		if (!vg_process_is_dead(tree->processes[i].pid, tree->processes[i].start_time) &&
+		    tree_find(&tree->processes[i].pid, 1, &now) == VG_OK) {
+			tree_end(&now);
+			tree_free(&now);
+		}
+}
+
 // Kills the restored processes, because they cannot continue. The image still exists.
 static enum vg_status end_processes(struct restore *restore, enum vg_status status)
 {
@@ -347,16 +360,13 @@ static enum vg_status end_processes(struct restore *restore, enum vg_status stat
 	const char *phase = vg_checkpoint_phase_name(restore->phase.now);
 	uint64_t need = error->need, have = error->have;
 	int code = error->code;
-	struct tree now;
 	char text[512];
 
 	snprintf(text, sizeof text, "%s", error->text);
-	bool is_found = restore->made && tree_find(restore->roots, restore->made, &now) == VG_OK;
+	if (restore->made && !restore->tree.count)
+		(void)tree_find(restore->roots, restore->made, &restore->tree);
+	end_children(&restore->tree);
 	tree_end(&restore->tree); // kills the processes, which also frees their pids
-	if (is_found) {
-		tree_end(&now); // also those that the processes have created since the tree was found
-		tree_free(&now);
-	}
 	memories_abort(&restore->memories);
 	status = vg_fail(status, code, "step %s: %s%s", phase, text,
 			 restore->made ? "; the processes were ended, and the image is as it was" : "");

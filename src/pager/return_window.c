@@ -90,8 +90,12 @@ static bool cannot_open(struct pager_slot *slot, const struct pager_file *file, 
 	// The restore may have exchanged the window for a file meanwhile.
 	if (atomic_load(&slot->source) != PAGER_WINDOW || r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EINTR)
 		return false;
-	pager_file_unlink(file);
-	end_process(slot);
+	if (r == -ECONNRESET || r == -ENOENT) {
+		pager_file_unlink(file);
+		end_process(slot);
+	}
+	pager_give_reason(slot, PAGER_FILE, (uint32_t)-r, 0);
+	pager_give_up(slot);
 	return true;
 }
 

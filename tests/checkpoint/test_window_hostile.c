@@ -33,11 +33,12 @@ TEST(a_false_list_is_refused)
 
 static void *take_more_than_all(void *unused)
 {
-	put_taken(UINT64_MAX);
+	put_taken(client.count);
 	begin();
 	for (uint64_t i = client.count - client.places; i < client.count; i++)
 		await_block(i);
-	put_taken(UINT64_MAX - 1);
+	put_taken(UINT64_MAX);
+	put_taken(0);
 	put_state(WINDOW_DONE);
 	return unused;
 }

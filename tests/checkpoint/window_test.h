@@ -218,6 +218,18 @@ static inline void prepare_client(const struct opened *opened, const unsigned *e
 		client.order[i] = (uint32_t)((i * 7 + 3) % count);
 }
 
+struct process {
+	pid_t pid;
+	uint64_t start_time;
+};
+
+static inline bool has_ended(const void *user)
+{
+	const struct process *process = user;
+
+	return vg_process_is_dead(process->pid, process->start_time);
+}
+
 // Serves the window to the client, which is process `pid`. `progress` may be NULL.
 static inline struct outcome serve_process(const struct opened *opened, int fd, pid_t pid,
 					   vg_checkpoint_progress_fn *progress)
@@ -226,13 +238,14 @@ static inline struct outcome serve_process(const struct opened *opened, int fd, 
 	struct phase phase = {.progress = progress, .result = &result};
 	struct device_window *window = NULL;
 	struct outcome outcome = {VG_OK};
-	uint64_t start_time = 0;
+	struct process process = {.pid = pid};
+	const struct device_taker taker = {pid, has_ended, &process};
 
 	CHECK_INT(phase_begin(&phase, VG_CHECKPOINT_DEVICE_IN), VG_OK);
-	CHECK_INT(vg_process_start_time(pid, &start_time), 0);
+	CHECK_INT(vg_process_start_time(pid, &process.start_time), 0);
 	outcome.status = device_window_start(&opened->content, fd, &window);
 	if (outcome.status == VG_OK)
-		outcome.status = device_window_serve(window, pid, start_time, &phase, &outcome.is_declined);
+		outcome.status = device_window_serve(window, &taker, &phase, &outcome.is_declined);
 	snprintf(outcome.text, sizeof outcome.text, "%s", outcome.status ? vg_last_error()->text : "");
 	outcome.bytes = phase.bytes;
 	device_window_close(window);

@@ -363,7 +363,7 @@ static int messages = -1; // a file that gets the standard error of the process
 static void check_ends(void (*body)(void))
 {
 	static const char wanted[] =
-		"virgate: vGPU train: cannot resume: the restore ended before its memory was back; "
+		"virgate: vGPU train: cannot resume: the restore failed or ended before the memory was back; "
 		"the program ends\n";
 	char text[1024] = "";
 

@@ -19,7 +19,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -307,17 +306,9 @@ static void *serve_blocks(void *user)
 
 // ---- the service -----------------------------------------------------------------------------------------
 
-// Returns whether the process has no use for the memory any more: it has ended, or runs another program, at whose start
-// the window was removed.
-static bool is_gone(const struct device_window *window, pid_t pid, uint64_t start_time)
-{
-	struct stat info;
-
-	return vg_process_is_dead(pid, start_time) || fstat(window->fd, &info) < 0 || info.st_nlink == 0;
-}
-
 // Waits until the process reads or has declined the window. If it does not begin in time, closes the window.
-static enum vg_status wait_for_begin(struct device_window *window, pid_t pid, uint64_t start_time, uint32_t *ret_state)
+static enum vg_status wait_for_begin(struct device_window *window, const struct device_taker *taker,
+				     uint32_t *ret_state)
 {
 	static const uint32_t closed = 1;
 	uint64_t end_ns = vg_clock_monotonic_ns() + begin_ns;
@@ -328,7 +319,7 @@ static enum vg_status wait_for_begin(struct device_window *window, pid_t pid, ui
 			return fail_truncated();
 		if (*ret_state != WINDOW_IDLE || is_closed)
 			return VG_OK;
-		if (is_gone(window, pid, start_time))
+		if (taker->is_gone(taker->user))
 			return VG_OK;
 		phase_tick(window->phase);
 		usleep(WAIT_US);
@@ -374,21 +365,21 @@ static bool is_stalled(struct device_window *window)
 }
 
 // Sees whether the service must end.
-static void look_after(struct device_window *window, pid_t pid, uint64_t start_time)
+static void look_after(struct device_window *window, const struct device_taker *taker)
 {
 	uint32_t state;
 
 	phase_tick(window->phase);
 	if (!read_taken(window) || !read_state(window, &state))
 		keep_error(window, fail_truncated());
-	else if (state != WINDOW_READING || is_gone(window, pid, start_time))
+	else if (state != WINDOW_READING || taker->is_gone(taker->user))
 		window->stop = true;
 	else if (is_stalled(window))
 		keep_error(window,
-			   vg_fail(VG_STATE, 0, "process %d has taken no device memory for a minute", (int)pid));
+			   vg_fail(VG_STATE, 0, "process %d has taken no device memory for a minute", (int)taker->pid));
 }
 
-static void serve_all(struct device_window *window, pid_t pid, uint64_t start_time)
+static void serve_all(struct device_window *window, const struct device_taker *taker)
 {
 	pthread_t threads[MOST_THREADS];
 	unsigned wanted = pool_threads(0), count = 0;
@@ -403,15 +394,15 @@ static void serve_all(struct device_window *window, pid_t pid, uint64_t start_ti
 	window->looked_ns = vg_clock_monotonic_ns();
 	for (unsigned i = 0; i < count; i++)
 		while (!phase_join(threads[i]))
-			look_after(window, pid, start_time);
+			look_after(window, taker);
 	// All blocks are in the window: wait until the process has taken the last ones.
 	while (!window->stop) {
-		look_after(window, pid, start_time);
+		look_after(window, taker);
 		usleep(WAIT_US);
 	}
 }
 
-static enum vg_status judge(const struct device_window *window, pid_t pid, uint64_t start_time, bool *ret_declined)
+static enum vg_status judge(const struct device_window *window, const struct device_taker *taker, bool *ret_declined)
 {
 	uint32_t state;
 
@@ -422,13 +413,15 @@ static enum vg_status judge(const struct device_window *window, pid_t pid, uint6
 		return fail_truncated();
 	if (state == WINDOW_DONE)
 		return VG_OK;
-	*ret_declined = (state == WINDOW_IDLE || state == WINDOW_DECLINED) && !is_gone(window, pid, start_time);
-	if (*ret_declined || (state != WINDOW_BROKEN && is_gone(window, pid, start_time)))
+	// A process that began just too late may not have declined yet.
+	bool is_late = state == WINDOW_READING && !window->order;
+	*ret_declined = (is_late || state == WINDOW_IDLE || state == WINDOW_DECLINED) && !taker->is_gone(taker->user);
+	if (*ret_declined || (state != WINDOW_BROKEN && taker->is_gone(taker->user)))
 		return VG_OK;
-	return vg_fail(VG_DRIVER, 0, "process %d could not move its device memory to the GPU", (int)pid);
+	return vg_fail(VG_DRIVER, 0, "process %d could not move its device memory to the GPU", (int)taker->pid);
 }
 
-enum vg_status device_window_serve(struct device_window *window, pid_t pid, uint64_t start_time, struct phase *phase,
+enum vg_status device_window_serve(struct device_window *window, const struct device_taker *taker, struct phase *phase,
 				   bool *ret_declined)
 {
 	uint32_t state;
@@ -437,12 +430,12 @@ enum vg_status device_window_serve(struct device_window *window, pid_t pid, uint
 	join_allocator(window);
 	if (window->allocation_error)
 		return fail_room(window, window->allocation_error);
-	enum vg_status status = wait_for_begin(window, pid, start_time, &state);
+	enum vg_status status = wait_for_begin(window, taker, &state);
 	if (status == VG_OK && state == WINDOW_READING) {
 		status = read_order(window);
 		if (status)
 			return status;
-		serve_all(window, pid, start_time);
+		serve_all(window, taker);
 	}
-	return status ? status : judge(window, pid, start_time, ret_declined);
+	return status ? status : judge(window, taker, ret_declined);
 }
