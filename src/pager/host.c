@@ -344,7 +344,7 @@ static void unmap_file(void)
 {
 	for (size_t i = 0; i < piece_count; i++)
 		if (pieces[i].is_in_file) {
-			munmap(pieces[i].memory, pieces[i].size);
+			pager_pages_unmap(pieces[i].memory, pieces[i].size);
 			pieces[i].memory = NULL;
 		}
 	close_file(); // an open file would become part of CRIU's dump

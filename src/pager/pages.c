@@ -22,7 +22,16 @@ static void *populate_part(void *argument)
 	return NULL;
 }
 
-int pager_pages_allocate(char *memory, size_t size)
+static void *unmap_part(void *argument)
+{
+	struct part *part = argument;
+
+	part->error = munmap(part->memory, part->size) != 0 ? errno : 0;
+	return NULL;
+}
+
+// Calls act() for each part of the memory, in a thread of its own. Returns the first error.
+static int act_on_parts(char *memory, size_t size, void *(*act)(void *part))
 {
 	size_t each = size / THREADS / GRANULE * GRANULE;
 	struct part parts[THREADS];
@@ -32,9 +41,9 @@ int pager_pages_allocate(char *memory, size_t size)
 
 	for (int i = 0; i < THREADS; i++) {
 		parts[i] = (struct part){.memory = memory + i * each, .size = i < THREADS - 1 ? each : size - i * each};
-		started[i] = i < THREADS - 1 && pthread_create(&threads[i], NULL, populate_part, &parts[i]) == 0;
+		started[i] = i < THREADS - 1 && pthread_create(&threads[i], NULL, act, &parts[i]) == 0;
 		if (!started[i])
-			populate_part(&parts[i]);
+			act(&parts[i]);
 	}
 	for (int i = 0; i < THREADS; i++) {
 		if (started[i])
@@ -42,4 +51,14 @@ int pager_pages_allocate(char *memory, size_t size)
 		error = error ? error : parts[i].error;
 	}
 	return error;
+}
+
+int pager_pages_allocate(char *memory, size_t size)
+{
+	return act_on_parts(memory, size, populate_part);
+}
+
+void pager_pages_unmap(char *memory, size_t size)
+{
+	act_on_parts(memory, size, unmap_part);
 }
