@@ -58,6 +58,8 @@ unsigned int turn_page_write(struct turn_page *page, const struct turn_gate *gat
 	bool closed = turn_word_state(gate->word) == TURN_CLOSED, was_closed = turn_word_state(before) == TURN_CLOSED;
 	bool asks = closed || turn_word_is(gate->word, TURN_WANTED);
 	bool asked = was_closed || turn_word_is(before, TURN_WANTED);
+	bool quiet = closed && turn_word_is(gate->word, TURN_PAUSED);
+	bool was_quiet = was_closed && turn_word_is(before, TURN_PAUSED);
 	unsigned int written = 0;
 
 	STORE(page->window_us, gate->window_us);
@@ -72,7 +74,7 @@ unsigned int turn_page_write(struct turn_page *page, const struct turn_gate *gat
 	atomic_store(&page->word, gate->word);
 	if (!closed || turn_word_is(gate->word, TURN_SPIN))
 		written |= TURN_WRITTEN_WAKE;
-	if (asks && !asked) {
+	if ((asks && !asked) || quiet != was_quiet) {
 		atomic_thread_fence(memory_order_seq_cst);
 		written |= TURN_WRITTEN_LOOK;
 	}

@@ -48,7 +48,9 @@ enum turn_flag {
 	TURN_COUNT = 1, // TURN_OPEN: the process counts launches and reports what is in flight all the same
 	// TURN_CLOSED: the turn of this vGPU is paused for a request of another vGPU. A process that has work in
 	// flight contends for the device, and still does so when this work has ended, if a thread waits at the gate
-	// by then. So the process rings neither when the thread comes to the gate nor when the work ends.
+	// by then. So the process rings neither when the thread comes to the gate nor when the work ends. When the
+	// flag changes, the arbiter looks at the slots again (TURN_WRITTEN_LOOK): the process may have launched, come
+	// to the gate or become idle after the arbiter read the slots.
 	TURN_PAUSED = 1,
 	TURN_WANTED = 2,   // another vGPU waits: launch only until `until_ns`, and ring when nothing is in flight
 	TURN_SPIN = 4,	   // the gate opens soon: spin instead of sleeping
@@ -128,7 +130,8 @@ void turn_page_read(const struct turn_page *page, const struct turn_slot *slots,
 // Says what the caller must do after turn_page_write().
 enum turn_written {
 	TURN_WRITTEN_WAKE = 1, // FUTEX_WAKE all threads on `word`
-	// Read the slots again, because the process may have become idle without ringing the bell.
+	// Read the slots again, because the process may have become idle, launched or come to the gate without ringing
+	// the bell.
 	TURN_WRITTEN_LOOK = 2,
 };
 // Writes the orders for one vGPU, and a beat. Returns bits of enum turn_written.

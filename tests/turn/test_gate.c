@@ -159,6 +159,20 @@ TEST(write_returns_when_to_wake_and_to_look_again)
 	CHECK_INT(turn_page_write(&page, &gate, 126), TURN_WRITTEN_WAKE);
 	gate.word = turn_word(2, TURN_HELD, TURN_WANTED);
 	CHECK_INT(turn_page_write(&page, &gate, 126), TURN_WRITTEN_WAKE | TURN_WRITTEN_LOOK);
+	// During a pause a process does not ring. It may have launched, come to the gate or become idle after the slots
+	// were read and before the word changed.
+	gate.word = turn_word(2, TURN_CLOSED, TURN_SPIN | TURN_PAUSED);
+	CHECK_INT(turn_page_write(&page, &gate, 126), TURN_WRITTEN_WAKE | TURN_WRITTEN_LOOK);
+	gate.word = turn_word(3, TURN_CLOSED, TURN_SPIN | TURN_PAUSED);
+	CHECK_INT(turn_page_write(&page, &gate, 126), TURN_WRITTEN_WAKE);
+	gate.word = turn_word(3, TURN_CLOSED, 0);
+	CHECK_INT(turn_page_write(&page, &gate, 126), TURN_WRITTEN_LOOK);
+	gate.word = turn_word(3, TURN_CLOSED, TURN_SPIN | TURN_PAUSED);
+	turn_page_write(&page, &gate, 126);
+	gate.word = turn_word(3, TURN_HELD, 0);
+	CHECK_INT(turn_page_write(&page, &gate, 126), TURN_WRITTEN_WAKE | TURN_WRITTEN_LOOK);
+	gate.word = turn_word(3, TURN_OPEN, TURN_COUNT); // the same bit has another meaning if the gate is open
+	CHECK_INT(turn_page_write(&page, &gate, 126), TURN_WRITTEN_WAKE);
 	page.word = 0xffffffff; // a tenant has overwritten the word
 	CHECK(turn_page_write(&page, &gate, 127) & TURN_WRITTEN_WAKE);
 	CHECK(page.word == gate.word);
