@@ -223,6 +223,14 @@ static void report_flight(struct gate *gate)
 		wake_arbiter(gate);
 }
 
+static void report_flight_at_gate(struct gate *gate)
+{
+	uint64_t now = read_clock_ns();
+
+	if (turn_report_flight_at_gate(&gate->process, shim_turn_left(gate->device, now), now))
+		wake_arbiter(gate);
+}
+
 static void wait_for_change(const struct gate *gate, const struct turn_action *action)
 {
 	const _Atomic uint32_t *word = &gate->process.page->word;
@@ -285,7 +293,7 @@ static void wait_at_gate(struct gate *gate, struct shim_turn_stream *stream)
 			break;
 		wait_for_change(gate, &action);
 		if (action.step == TURN_STEP_POLL)
-			report_flight(gate);
+			report_flight_at_gate(gate);
 		if (!follow_slot(gate))
 			break;
 		if (is_restored_since(gate, began)) {

@@ -178,16 +178,18 @@ void turn_count_copy(struct turn_process *process, enum turn_copy copy, uint64_t
 }
 
 // Returns whether a process with a thread at the gate contends for the device just as before its work ended. It does
-// during a pause (TURN_PAUSED). Before the end of its turn, the thread launches now. A vGPU without an end of its
-// turn may run side by side with others, and the arbiter compares its pace with theirs.
-static bool still_contends(const struct turn_page *page, uint32_t word, uint64_t now)
+// during a pause (TURN_PAUSED). Before the end of its turn, it does if the caller is the thread at the gate, because
+// that thread launches now. If the caller is another thread, the thread at the gate may sleep on until the estimated
+// end of the work. A vGPU without an end of its turn may run side by side with others, and the arbiter compares its
+// pace with theirs.
+static bool still_contends(const struct turn_page *page, uint32_t word, bool at_gate, uint64_t now)
 {
 	uint64_t until = LOAD(page->until_ns);
 
-	return is_paused(word) || (turn_word_state(word) == TURN_HELD && until != UINT64_MAX && now < until);
+	return is_paused(word) || (at_gate && turn_word_state(word) == TURN_HELD && until != UINT64_MAX && now < until);
 }
 
-bool turn_report_flight(struct turn_process *process, uint64_t left_ns, uint64_t now)
+static bool report_flight(struct turn_process *process, uint64_t left_ns, bool at_gate, uint64_t now)
 {
 	struct turn_slot *slot = process->slot;
 
@@ -203,7 +205,18 @@ bool turn_report_flight(struct turn_process *process, uint64_t left_ns, uint64_t
 	}
 	uint32_t word = atomic_load(&process->page->word); // read the word after eta_ns was written: see page.h
 	bool wanted = turn_word_state(word) == TURN_CLOSED || turn_word_is(word, TURN_WANTED);
-	return request || (ended && wanted && !(LOAD(slot->waiting) && still_contends(process->page, word, now)));
+	bool contends = LOAD(slot->waiting) && still_contends(process->page, word, at_gate, now);
+	return request || (ended && wanted && !contends);
+}
+
+bool turn_report_flight(struct turn_process *process, uint64_t left_ns, uint64_t now)
+{
+	return report_flight(process, left_ns, false, now);
+}
+
+bool turn_report_flight_at_gate(struct turn_process *process, uint64_t left_ns, uint64_t now)
+{
+	return report_flight(process, left_ns, true, now);
 }
 
 void turn_watch_begin(struct turn_process *process)

@@ -14,7 +14,8 @@
 //			TURN_STEP_SPIN:  pause instruction;
 //			TURN_STEP_SLEEP: FUTEX_WAIT(page->word, action.word, action.ns);
 //			TURN_STEP_POLL:  the same, but spin if action.ns is shorter than a sleep takes; then query the
-//				last mark of each stream: if (turn_report_flight(process, what is left, now)) ring;
+//				last mark of each stream: if (turn_report_flight_at_gate(process, what is left, now))
+//				ring;
 //		}
 //		turn_wait_end(process);
 //	}
@@ -116,6 +117,9 @@ void turn_count_copy(struct turn_process *process, enum turn_copy copy, uint64_t
 // that waited for the GPU. `left_ns`: the work still in flight; 0: nothing is. Returns true if the caller must ring the
 // bell. Launches that other threads make at the same time may be missing in the estimate until the next report.
 bool turn_report_flight(struct turn_process *process, uint64_t left_ns, uint64_t now);
+// The same, for a thread that waits at the gate and calls turn_wait_look() next. If nothing is in flight, it launches
+// then, so it need not ring before.
+bool turn_report_flight_at_gate(struct turn_process *process, uint64_t left_ns, uint64_t now);
 // Call these functions before and after a driver call in which this thread waits for work of this process. In between,
 // the arbiter expects the process to report the end of the work. It does not assume the end when the estimate is over.
 void turn_watch_begin(struct turn_process *process);

@@ -35,9 +35,10 @@ unsigned int model_start_process(struct model *model, unsigned int vgpu, const s
 // Reports the work in flight, as the interposer does from its events (marks) in the stream.
 static void report_flight(struct model *model, struct process *process)
 {
-	uint64_t ahead = device_ahead(model, process);
+	uint64_t ahead = device_ahead(model, process), left = process->count && !ahead ? 1 : ahead;
 
-	if (turn_report_flight(&process->gate, process->count && !ahead ? 1 : ahead, model->now))
+	if (process->state == HOST_GATE ? turn_report_flight_at_gate(&process->gate, left, model->now)
+					: turn_report_flight(&process->gate, left, model->now))
 		model_ring(model);
 }
 
