@@ -3,6 +3,8 @@
 // vGPU.
 #include "turn/engine.h"
 
+enum { LATE_NS = 1000000 }; // work whose end is found this long after the grace was not reported
+
 double turn_budget_share(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu)
 {
 	double most = arbiter->rules.unshared_budget;
@@ -90,12 +92,35 @@ static void charge_stretch(struct turn_arbiter *arbiter, uint64_t ns, bool with_
 	}
 }
 
+// Returns whether the slots of the holder are wrong about when its work ended. The work was in flight at the last
+// decision, so it cannot have ended before. If it counts as ended by its estimate, this was in flight for `margin_ns`
+// longer.
+static bool is_end_false(const struct turn_arbiter *arbiter, const struct turn_facts *facts)
+{
+	uint64_t margin = facts->is_overdue ? arbiter->rules.margin_ns : 0;
+
+	return arbiter->vgpus[arbiter->holder].facts.in_flight && !facts->in_flight &&
+	       facts->idle_ns + margin < arbiter->last_ns;
+}
+
+// Returns whether the holder's work ended without a ring, although another vGPU waits for that, so that the arbiter
+// finds the end late. During a pause, processes need not ring (TURN_PAUSED).
+static bool hides_end(const struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now)
+{
+	const struct turn_vgpu *vgpu = &arbiter->vgpus[arbiter->holder];
+
+	if (!vgpu->facts.in_flight || facts->in_flight)
+		return false;
+	return is_end_false(arbiter, facts) || (arbiter->wanted && !arbiter->paused && !facts->is_overdue &&
+						facts->idle_ns + vgpu->grace_ns + LATE_NS < now);
+}
+
 // Returns the time until which the holder had the device: `now` if it has work in flight, otherwise the end of its last
 // work. While its gate is open, the holder's grace is added. A holder with an open gate that waits or has not launched
-// yet has the device until `now`.
+// yet has the device until `now`. So has a holder that does not tell when its work ended.
 static uint64_t find_holder_end(const struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now)
 {
-	if (facts->in_flight)
+	if (facts->in_flight || is_end_false(arbiter, facts))
 		return now;
 	if (arbiter->drains || arbiter->paused)
 		return turn_clamp(facts->idle_ns, arbiter->last_ns, now);
@@ -111,6 +136,7 @@ static void charge_turns(struct turn_arbiter *arbiter, const struct turn_facts *
 	if (arbiter->holder >= 0) {
 		const struct turn_facts *of_holder = &facts[arbiter->holder];
 		find_handover(arbiter, of_holder);
+		arbiter->vgpus[arbiter->holder].hides_end |= hides_end(arbiter, of_holder, now);
 		end = find_holder_end(arbiter, of_holder, now);
 		for (int i = 0; i < arbiter->touched; i++)
 			arbiter->crowded |= i != arbiter->holder && arbiter->vgpus[i].contexts;

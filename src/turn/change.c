@@ -47,7 +47,7 @@ static void grant_turn(struct turn_arbiter *arbiter, int index, uint64_t now)
 	arbiter->first_launches = vgpu->facts.launches;
 	arbiter->total.handovers += arbiter->resident != index;
 	vgpu->number = arbiter->number;
-	vgpu->returned = false;
+	vgpu->returned = vgpu->hides_end = false;
 	vgpu->turns++;
 }
 
@@ -89,7 +89,7 @@ static bool end_idle_turn(struct turn_arbiter *arbiter, uint64_t now)
 		vgpu->waits = vgpu->eligible = false;
 	} else {
 		vgpu->left_ns = turn_later(vgpu->facts.idle_ns, arbiter->turn_ns);
-		if (vgpu->facts.is_overdue)
+		if (vgpu->facts.is_overdue || vgpu->hides_end)
 			vgpu->unreported_ns = now;
 	}
 	turn_finish(arbiter);

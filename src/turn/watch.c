@@ -80,6 +80,8 @@ static void watch_vgpu(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, con
 		vgpu->silent_ns = 0;
 	if (!facts->in_flight)
 		vgpu->lasting = false;
+	else
+		vgpu->hides_end = false;
 	if (vgpu->left_ns && (launched || facts->waiting))
 		learn_grace(&arbiter->rules, vgpu, now);
 	vgpu->facts = *facts;

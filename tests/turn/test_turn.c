@@ -270,6 +270,44 @@ TEST(holder_that_reports_is_checked_less_often)
 	turn_destroy(arbiter);
 }
 
+// A hostile process clears its slot when its work has ended, and does not ring. The time until the arbiter looks is
+// charged. If the slot has a time that could be the end of the work, but is too old, the arbiter looks sooner next time.
+TEST(holder_that_hides_the_end_of_its_work_is_charged_and_loses_trust)
+{
+	for (int i = 0; i < 3; i++) {
+		struct turn_account before, after;
+		uint64_t now = SEC;
+		turn_rules(TURN_MODE_TIME, &rules);
+		rules.trust_ns = 5 * MS;
+		CHECK_INT(turn_create(&rules, now, 0, &arbiter), 0);
+		memset(facts, 0, sizeof facts);
+		add_vgpu(90, false, false);
+		add_vgpu(10, false, false);
+		set_waiting(0, now);
+		set_waiting(1, now);
+		turn_decide(arbiter, facts, now, &orders);
+		find_holder_look(now + MS);
+		CHECK_INT(find_holder_look(now += rules.trust_ns), rules.look_trusted_ns + rules.margin_ns);
+		turn_read(arbiter, 0, &before);
+		uint64_t ended = i == 0 ? 0 : now + (i == 1 ? MS : 8 * MS);
+		set_idle(0, ended);
+		turn_decide(arbiter, facts, now += 8 * MS + rules.grace_most_ns, &orders);
+		CHECK_INT(orders.holder, 1);
+		turn_read(arbiter, 0, &after);
+		if (i == 0)
+			CHECK(after.charged_ns - before.charged_ns >= 8 * MS);
+		add_launch(1, now, MS);
+		turn_decide(arbiter, facts, now, &orders);
+		set_idle(1, now += MS);
+		set_waiting(0, now += MS);
+		turn_decide(arbiter, facts, now, &orders);
+		set_waiting(1, now);
+		uint64_t look = find_holder_look(now);
+		CHECK(i < 2 ? look == rules.look_ns + rules.margin_ns : look > rules.look_ns + rules.margin_ns);
+		turn_destroy(arbiter);
+	}
+}
+
 TEST(holder_may_run_ahead_while_all_others_wait)
 {
 	unsigned int third, latency;
