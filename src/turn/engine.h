@@ -22,7 +22,8 @@ struct turn_vgpu {
 	uint64_t present_ns;  // when the vGPU was last eligible, or had the turn and used it
 	bool hides_end;	      // the vGPU has the turn, and its last work ended without a report of its process
 	// When a turn or a request of the vGPU last ended because its work had ended by estimate, without a report of
-	// its process, or because the arbiter found the end of the work late. At first, this is the time at which the vGPU joined.
+	// its process, or because the arbiter found the end of the work late. At first, this is the time at which the
+	// vGPU joined.
 	uint64_t unreported_ns;
 	// When a turn of the vGPU ended because the vGPU launched nothing. It is 0 again as soon as the vGPU launches,
 	// or one of its threads comes to the gate.

@@ -271,7 +271,8 @@ TEST(holder_that_reports_is_checked_less_often)
 }
 
 // A hostile process clears its slot when its work has ended, and does not ring. The time until the arbiter looks is
-// charged. If the slot has a time that could be the end of the work, but is too old, the arbiter looks sooner next time.
+// charged. If the slot has a time that could be the end of the work, but is too old, the arbiter looks sooner next
+// time.
 TEST(holder_that_hides_the_end_of_its_work_is_charged_and_loses_trust)
 {
 	for (int i = 0; i < 3; i++) {
