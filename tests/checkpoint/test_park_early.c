@@ -8,12 +8,13 @@
 
 static struct vg_ledger *ledger;
 
-// Starts a program with so many MiB. Each driver call that unpins up to 256 MiB takes 2 seconds.
+// Starts a program with so many MiB. Each driver call that unpins up to 256 MiB takes 2 seconds, or 5 seconds if
+// there is a fault: such a program has more memory, which the dump must have read by then, also on a busy machine.
 static struct program start_slow(const char *vgpu, const char *hold, const char *fault)
 {
 	setenv("VIRGATE_SIM", "slice=2ms", 1);
 	prepare(false);
-	setenv("VIRGATE_SIM_COST", "call:cuMemHostUnregister=2s", 1);
+	setenv("VIRGATE_SIM_COST", *fault ? "call:cuMemHostUnregister=5s" : "call:cuMemHostUnregister=2s", 1);
 	setenv("VIRGATE_SIM_FAULT", fault, 1);
 	if (run("create %s --memory 512M --evictable", vgpu))
 		FAIL("create %s: %s", vgpu, said);
