@@ -230,10 +230,11 @@ static enum vg_status lock_tree(struct dump *dump)
 // the new image may use their packs, so the size of its own packs is unknown yet: returns 0.
 static uint64_t unwritten_bytes(const struct dump *dump)
 {
-	uint64_t stored = dump->device ? device_out_stored(dump->device) : 0;
-
+	if (!dump->device || dump->bases.count)
+		return 0;
+	uint64_t stored = device_out_stored(dump->device);
 	// A hostile process may have changed the size of its file meanwhile.
-	return dump->device && !dump->bases.count && stored < dump->parking.bytes ? dump->parking.bytes - stored : 0;
+	return stored < dump->parking.bytes ? dump->parking.bytes - stored : 0;
 }
 
 // Describes what is on the GPU, checks that it fits, and then has the driver move it to the host.
