@@ -5,11 +5,8 @@
 #include "checkpoint/device/in.h"
 #include "checkpoint/device/window.h"
 #include "ledger/guard.h"
-#include "pager/page.h"
 
-#include <linux/futex.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 struct arriving {
@@ -127,14 +124,7 @@ static enum vg_status record(const struct memories *memories, const struct arriv
 	if (!slot || is_gone(arriving))
 		return VG_OK;
 	vg_ledger_guard(arriving->tenant->stand_in);
-	atomic_store(&slot->source, PAGER_EXCHANGE);
-	atomic_store(&slot->file[2], 0);
-	atomic_store(&slot->file[0], file->process);
-	atomic_store(&slot->file[1], file->start_time);
-	atomic_store(&slot->file[2], file->number);
-	atomic_store(&slot->source, source);
-	atomic_fetch_add_explicit(&slot->bell, 1, memory_order_release);
-	syscall(SYS_futex, &slot->bell, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+	parking_tell_source(slot, file, source);
 	return vg_ledger_unguard() ? vg_fail(VG_STATE, 0, "the ledger of vGPU %s was truncated",
 					     memories->tenants->vgpus[arriving->tenant->vgpu].name)
 				   : VG_OK;

@@ -14,8 +14,8 @@
 //			TURN_STEP_SPIN:  pause instruction;
 //			TURN_STEP_SLEEP: FUTEX_WAIT(page->word, action.word, action.ns);
 //			TURN_STEP_POLL:  the same, but spin if action.ns is shorter than a sleep takes; then query the
-//				last mark of each stream: if (turn_report_flight_at_gate(process, what is left, now))
-//				ring;
+//				last mark of each stream, which tells how much work is left, and report that:
+//				if (turn_report_flight_at_gate(process, left, now)) ring;
 //		}
 //		turn_wait_end(process);
 //	}

@@ -45,7 +45,7 @@ enum turn_state {
 	TURN_CLOSED, // wait
 };
 enum turn_flag {
-	TURN_COUNT = 1, // TURN_OPEN: the process counts launches and reports what is in flight all the same
+	TURN_COUNT = 1, // TURN_OPEN: although it need not wait, the process counts launches and reports work in flight
 	// TURN_CLOSED: the turn of this vGPU is paused for a request of another vGPU. A process that has work in
 	// flight contends for the device, and still does so when this work has ended, if a thread waits at the gate
 	// by then. So the process rings neither when the thread comes to the gate nor when the work ends. When the

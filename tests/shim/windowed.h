@@ -72,7 +72,7 @@ static inline void make_usual_window(void)
 	make_window(restore.blocks < WINDOW_MOST ? restore.blocks : WINDOW_MOST);
 }
 
-// Says in the slot what has the memory of the process.
+// Stores in the slot which file has the memory of the process, and whether that file is a window.
 static inline void offer(const struct pager_file *file, enum pager_source source)
 {
 	atomic_store(&slot->source, PAGER_EXCHANGE);

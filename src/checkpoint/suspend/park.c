@@ -96,6 +96,17 @@ static void wake_pager(struct pager_slot *slot)
 	syscall(SYS_futex, &slot->bell, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
+void parking_tell_source(struct pager_slot *slot, const struct pager_file *file, enum pager_source source)
+{
+	atomic_store(&slot->source, PAGER_EXCHANGE);
+	atomic_store(&slot->file[2], 0);
+	atomic_store(&slot->file[0], file->process);
+	atomic_store(&slot->file[1], file->start_time);
+	atomic_store(&slot->file[2], file->number);
+	atomic_store(&slot->source, source);
+	wake_pager(slot);
+}
+
 static struct seen read_slot(const struct pager_slot *slot)
 {
 	uint32_t answered = atomic_load_explicit(&slot->answered, memory_order_acquire);
@@ -418,8 +429,8 @@ static bool is_lost(const struct tenant *tenant, struct vg_ledger *ledger)
 		return false;
 	vg_ledger_guard(ledger);
 	const struct pager_slot *slot = slot_of(ledger, tenant);
-	bool is_lost = slot && READ(slot->source) != PAGER_WHOLE_FILE;
-	return !vg_ledger_unguard() && is_lost;
+	bool waits = slot && READ(slot->source) != PAGER_WHOLE_FILE;
+	return !vg_ledger_unguard() && waits;
 }
 
 enum vg_status parking_refuse_lost(const struct tenants *tenants)

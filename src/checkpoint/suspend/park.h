@@ -6,6 +6,7 @@
 #include "checkpoint/process/phase.h"
 #include "checkpoint/tenant/tenant.h"
 #include "pager/host_file.h"
+#include "pager/page.h"
 
 // A file with the device memory of one process.
 struct parked {
@@ -72,6 +73,9 @@ enum vg_status parking_make(struct parking *parking, pid_t pid, int *ret_fd, str
 // Links an unnamed file into the process's /dev/shm, and adds it to the list. On failure, returns false and changes
 // nothing.
 bool parking_adopt(struct parking *parking, pid_t pid, int fd, struct pager_file *ret_file);
+// Stores in the slot of a restored process which file has its memory, and what that file is. Then wakes its pager. The
+// slot's ledger is guarded (ledger/guard.h).
+void parking_tell_source(struct pager_slot *slot, const struct pager_file *file, enum pager_source source);
 // Removes the first file of this process in the list, and its entry.
 void parking_remove_first(struct parking *parking, pid_t pid);
 // Removes the files in the list, and frees the list.
