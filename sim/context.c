@@ -127,38 +127,32 @@ static void stop_work(struct sim_context *context, void *data)
 	atomic_compare_exchange_strong(&context->cancel, &none, SIM_CANCEL_WORK);
 }
 
-// Sets the sticky error, which all later calls return. Returns false if a sticky error was set before. *ret_error
-// is the sticky error in both cases.
-static bool set_sticky_error(const struct sim_device *device, CUresult error, CUresult *ret_error)
+// Sets the sticky error, which all later calls return, unless one was set before. Returns the sticky error.
+static CUresult set_sticky_error(const struct sim_device *device, CUresult error)
 {
-	int none = CUDA_SUCCESS;
-	bool first = atomic_compare_exchange_strong(&sim_process.fault, &none, (int)error);
+	int before = CUDA_SUCCESS;
 
-	*ret_error = first ? error : (CUresult)none;
-	if (!first)
-		return false;
+	if (!atomic_compare_exchange_strong(&sim_process.fault, &before, (int)error))
+		return (CUresult)before;
 	sim_log("device %d: the context failed, and with it those of every device: %s", device->ordinal,
 		sim_error_name(error));
 	sim_contexts_each(stop_work, NULL); // threads that wait for this work wake up and get the error
 	for (int i = 0; i < sim_process.device_count && sim_process.config.slice_ns; i++)
 		region_time_wake(sim_process.region, sim_process.devices[i].physical);
-	return true;
+	return error;
 }
 
 CUresult sim_context_fail(const struct sim_context *context, CUresult error)
 {
-	CUresult result;
-
-	if (set_sticky_error(context->device, error, &result))
+	// Publish the failure first: another thread may see the sticky error and end this process at once.
+	if (sim_failure() == CUDA_SUCCESS)
 		sim_mps_publish_failure(context, error);
-	return result;
+	return set_sticky_error(context->device, error);
 }
 
 void sim_context_fail_with_others(const struct sim_device *device, CUresult error)
 {
-	CUresult result;
-
-	(void)set_sticky_error(device, error, &result);
+	(void)set_sticky_error(device, error);
 }
 
 void sim_contexts_each(void (*each)(struct sim_context *context, void *data), void *data)

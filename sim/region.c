@@ -371,11 +371,12 @@ static int renew_header(struct region *region, const char *path, const struct si
 	if (fd < 0)
 		return -errno;
 	int status = init_header(region, fd, config);
-	if (status == 0 && rename(new_path, path) != 0)
-		status = -errno;
+	// Remove the device files first: as soon as the new header is in place, another process may create new ones.
 	if (status == 0)
 		remove_devices(region);
-	else
+	if (status == 0 && rename(new_path, path) != 0)
+		status = -errno;
+	if (status != 0)
 		(void)unlink(new_path);
 	return status;
 }
