@@ -1,4 +1,6 @@
 // Tests cuDevSmResourceSplit of CUDA 13.1: possible groups, and work queues.
+#include <float.h>
+
 #include "program.h"
 
 struct group {
@@ -97,8 +99,25 @@ TEST(work_queues_of_green_contexts)
 	GIVES(cuDeviceGetDevResource(0, &found, (CUdevResourceType)77), CUDA_ERROR_INVALID_RESOURCE_TYPE);
 }
 
-// Launches a grid whose blocks all run at the same time on the whole device. On a part of the multiprocessors they must
-// run in several waves, which take longer.
+// Returns how many milliseconds a grid takes. Its blocks all run at the same time on the whole device. On a part of the
+// multiprocessors they must run in several waves, which take longer.
+static float time_grid(CUfunction function, CUstream stream)
+{
+	CUevent from, to;
+	float ms;
+
+	CU(cuEventCreate(&from, 0));
+	CU(cuEventCreate(&to, 0));
+	CU(cuEventRecord(from, stream));
+	CU(cuLaunchKernel(function, 264, 1, 1, 1024, 1, 1, 0, stream, NULL, NULL));
+	CU(cuEventRecord(to, stream));
+	CU(cuEventSynchronize(to));
+	CU(cuEventElapsedTime(&ms, from, to));
+	CU(cuEventDestroy(from));
+	CU(cuEventDestroy(to));
+	return ms;
+}
+
 TEST(fewer_multiprocessors_take_longer)
 {
 	static const char ptx[] =
@@ -113,7 +132,7 @@ TEST(fewer_multiprocessors_take_longer)
 	CUmodule module;
 	CUfunction work;
 	CUgreenCtx green;
-	float ms[2];
+	float all_ms = FLT_MAX, few_ms = 0;
 
 	CU(split(&part, 1, &whole, NULL, 0, &group));
 	CU(cuDevResourceGenerateDesc(&description, &part, 1));
@@ -122,18 +141,13 @@ TEST(fewer_multiprocessors_take_longer)
 	CU(cuGreenCtxStreamCreate(&few, green, CU_STREAM_NON_BLOCKING, 0));
 	CU(cuModuleLoadData(&module, ptx));
 	CU(cuModuleGetFunction(&work, module, "work"));
-	for (int i = 0; i < 2; i++) {
-		CUstream stream = i ? few : all;
-		CUevent from, to;
-		CU(cuEventCreate(&from, 0));
-		CU(cuEventCreate(&to, 0));
-		CU(cuEventRecord(from, stream));
-		// the grid takes 1 wave in stream `all` (132 multiprocessors), and 9 waves in stream `few` (16)
-		CU(cuLaunchKernel(work, 264, 1, 1, 1024, 1, 1, 0, stream, NULL, NULL));
-		CU(cuEventRecord(to, stream));
-		CU(cuEventSynchronize(to));
-		CU(cuEventElapsedTime(&ms[i], from, to));
+	// The grid takes 1 wave in stream `all` (132 multiprocessors) and 9 waves in stream `few` (16). Compare the
+	// shortest times, because other programs slow some runs down.
+	for (int i = 0; i < 6 && few_ms < 2 * all_ms; i++) {
+		float all_now = time_grid(work, all), few_now = time_grid(work, few);
+		all_ms = all_now < all_ms ? all_now : all_ms;
+		few_ms = i == 0 || few_now < few_ms ? few_now : few_ms;
 	}
-	if (ms[1] < 2 * ms[0]) // it should take nine times as long, but other programs use the machine, too
-		FAIL("%.1f ms on 16 multiprocessors, %.1f on 132", ms[1], ms[0]);
+	if (few_ms < 2 * all_ms)
+		FAIL("%.1f ms on 16 multiprocessors, %.1f on 132", few_ms, all_ms);
 }
