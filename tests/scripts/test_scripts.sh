@@ -263,13 +263,16 @@ echo 'int main(void) { return 0; }' | compile plain
 echo 'int main(void) { return 0; }' | compile linked "-Wl,-rpath,$work"
 printf '#!/bin/sh\n' >"$work/script"
 cat >"$work/sanitized/meson-info/intro-targets.json" <<'END'
-[{"id": "own", "type": "executable"}, {"id": "library", "type": "shared library"}, {"id": "text", "type": "custom"}]
+[{"id": "own", "type": "executable", "filename": ["/b/own"]},
+	{"id": "library", "type": "shared library", "filename": ["/b/library"]},
+	{"id": "text", "type": "custom", "filename": ["/b/text"]}]
 END
+sed -i "s|/b/|$work/sanitized/|" "$work/sanitized/meson-info/intro-targets.json"
 {
 	printf '['
 	while read -r name program depends env; do
-		printf '%s{"name": "%s", "cmd": ["%s"], "depends": [%s], "env": {%s}}' "$comma" "$name" \
-			"$work/$program" "$depends" "$env"
+		printf '%s{"name": "%s", "cmd": ["%s"], "depends": [%s], "env": {%s}, "suite": ["v:%s"]}' \
+			"$comma" "$name" "$work/$program" "$depends" "$env" "$program"
 		comma=,
 	done <<'END'
 threads threads "own"
@@ -278,7 +281,7 @@ starts-others plain "own","library"
 linked linked "own"
 preloaded plain "own" "LD_PRELOAD": "x"
 script script "own"
-text script "text"
+text text "text"
 nothing script
 END
 	printf ']'
@@ -291,8 +294,12 @@ sanitized() {
 }
 expect "tests for the address sanitizer" 0 "threads|plain|starts-others|linked|preloaded|script|" sanitized address
 expect "tests for the thread sanitizer" 0 "threads|starts-others|linked|preloaded|script|" sanitized thread
+expect "what the tests of two suites need" 0 "own|text|" eval \
+	'"$root/scripts/sanitized-tests" "$work/sanitized" --targets threads text | tr "\n" "|"'
 rm "$work/plain"
 expect "a program that was not built" 1 "" eval 'sanitized thread 2>/dev/null'
+sed -i 's/"linked", "cmd"/"script", "cmd"/' "$work/sanitized/meson-info/intro-tests.json"
+expect "two tests with one name" 1 "several tests have the name script" eval 'sanitized address 2>&1'
 
 echo "$passed passed, $failed failed, 0 skipped"
 [[ $failed == 0 ]]
