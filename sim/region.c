@@ -138,6 +138,7 @@ static int map_header(struct region *region, int fd, const struct sim_config *co
 	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (at == MAP_FAILED)
 		return -errno;
+	(void)madvise(at, size, MADV_RANDOM); // the file is sparse: readahead would fill memory with zeros
 	region->header = at;
 	region->header_size = size;
 	region->blocks_per_device = (uint32_t)(config->memory / REGION_BLOCK);
