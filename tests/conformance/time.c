@@ -128,8 +128,10 @@ CONFORM(a_short_kernel_waits_for_one_slice)
 	pid_t child = start_tenant("keep_loaded_with_long_kernels");
 	wait_until(&page->loaded, 1);
 	for (int i = 0; i < 30; i++) {
+		hold_stream(); // so that the event is queued before the kernel ends
 		launch(&burn);
 		CUevent from = record();
+		open_stream();
 		// this stream becomes empty, so the other process's time slice begins
 		WORKS(cuStreamSynchronize(stream));
 		launch(&burn);
