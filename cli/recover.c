@@ -56,7 +56,8 @@ const struct verb verb_recover = {
 	.synopsis = "--pid PID [--json] [--sim]",
 	.summary = "Resume a process whose dump was killed",
 	.details = "A dump or restore that is killed can leave processes stopped, locked or off the GPU. They are "
-		   "brought back from whichever state they are in. A process that runs already is left alone.",
+		   "brought back from whichever state they are in. A process that runs already is left alone. A "
+		   "process whose device memory was lost with a killed restore ends: restore its image again.",
 	.options = recover_options,
 	.run = run_recover,
 };
