@@ -1,6 +1,7 @@
 // Runs a dump that calls a function of the caller before it ends the processes. One thread.
 #pragma once
 #include "checkpoint/device/base.h"
+#include "checkpoint/device/out.h"
 #include "checkpoint/image/image.h"
 #include "checkpoint/process/phase.h"
 #include "checkpoint/process/tree.h"
@@ -11,6 +12,7 @@ struct dump_gate {
 	// continue, and the image is removed.
 	enum vg_status (*pass)(void *user, struct phase *phase, const struct image_dir *dir);
 	void *user;
+	struct device_packed packed; // called when the packs of the image are written, while the dump continues
 	// One more base (device/base.h), besides those in the options. The dump takes ownership of its resources. If
 	// it is NULL or has no directory, there is no additional base.
 	struct device_base *base;

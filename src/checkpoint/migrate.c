@@ -27,6 +27,7 @@ struct migration {
 	struct vg_dump_options dump;
 	struct channel channel;
 	struct frames frames;
+	struct precopy precopy;
 	bool refused;			    // the receiver has refused, and has removed everything that it received
 	struct vg_checkpoint_result result; // result of the dump and the steps after it
 	struct vg_checkpoint_result ahead;  // result of the steps before the dump
@@ -99,8 +100,9 @@ static enum vg_status check_receiver(struct migration *migration)
 }
 
 // Copies device memory to the receiver while the processes run.
-static enum vg_status copy_ahead(struct migration *migration, struct precopy *precopy)
+static enum vg_status copy_ahead(struct migration *migration)
 {
+	struct precopy *precopy = &migration->precopy;
 	struct phase phase = {
 		.progress = migration->dump.progress, .user = migration->dump.user, .result = &migration->ahead};
 	struct frames *frames = &migration->frames;
@@ -144,13 +146,16 @@ static enum vg_status send_image(void *user, struct phase *phase, const struct i
 	struct migration *migration = user;
 	struct frames *frames = &migration->frames;
 
-	frames->phase = phase;
-	frames->may_stop = true;
 	enum vg_status status = phase_begin(phase, VG_CHECKPOINT_SEND);
+	if (status)
+		return status;
+	if (migration->options.precopy)
+		status = precopy_end_packs(&migration->precopy, phase);
+	frames->phase = phase;
 	if (status == VG_OK)
 		status = stream_send(frames, dir, true);
 	// A failed write may mean that the receiver has refused, and closed the connection. Look for the refusal.
-	if (status == VG_SYSTEM) {
+	if (status == VG_SYSTEM && vg_last_error()->code == ECONNRESET) {
 		enum vg_status reason = wait_for_frame(migration, FRAME_READY);
 		status = reason ? reason : status;
 	} else if (status == VG_OK) {
@@ -266,12 +271,14 @@ enum vg_status vg_checkpoint_migrate(const struct vg_migrate_options *options, s
 	if (status)
 		return status;
 	migration.frames = (struct frames){.in = migration.channel.fd, .out = migration.channel.fd};
-	struct precopy precopy = {.base.dir.fd = -1};
-	const struct dump_gate gate = {.pass = send_image, .user = &migration, .base = &precopy.base};
+	migration.precopy.base.dir.fd = -1;
+	struct dump_gate gate = {.pass = send_image, .user = &migration, .base = &migration.precopy.base};
+	if (migration.options.precopy)
+		gate.packed = (struct device_packed){precopy_send_last, &migration.precopy};
 	status = check_receiver(&migration);
 	if (status)
 		goto finish;
-	status = copy_ahead(&migration, &precopy);
+	status = copy_ahead(&migration);
 	if (status)
 		goto finish;
 	status = dump_run(&migration.dump, &gate, &migration.result);
@@ -281,7 +288,7 @@ enum vg_status vg_checkpoint_migrate(const struct vg_migrate_options *options, s
 finish:
 	add_ahead(&migration);
 	migration.frames.packs = NULL;
-	precopy_finish(&precopy);
+	precopy_finish(&migration.precopy);
 	channel_close(&migration.channel);
 	frames_finish(&migration.frames);
 	if (ret_result)

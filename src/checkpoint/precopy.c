@@ -9,6 +9,7 @@
 #include "checkpoint/suspend/park.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,7 +188,7 @@ static enum vg_status run_round(struct precopy *precopy, struct device_written *
 	image_finish(draft); // frees the draft of the round before the previous one
 	status = begin_draft(precopy, draft);
 	if (status == VG_OK)
-		status = device_out_start(draft, sources, count, &precopy->bases, &out);
+		status = device_out_start(draft, sources, count, &precopy->bases, NULL, &out);
 	else
 		for (size_t i = 0; i < count; i++)
 			close(sources[i].fd);
@@ -267,16 +268,86 @@ enum vg_status precopy_run(struct precopy *precopy)
 		warn_of_host(precopy);
 	else
 		warn_of_changes(precopy, &written, seconds);
-	status = stream_end_packs(precopy->frames);
-	if (status || !precopy->bases.count)
-		return status;
+	if (!precopy->bases.count)
+		return VG_OK;
 	precopy->base = precopy->bases.list[0];
 	precopy->bases.list[0] = (struct device_base){.dir.fd = -1};
 	return VG_OK;
 }
 
+// ---- the packs of the image ------------------------------------------------------------------------------
+
+static void *send_last(void *user)
+{
+	struct precopy *precopy = user;
+	struct precopy_last *last = &precopy->last;
+	uint32_t number;
+	uint64_t bytes;
+	char name[32];
+
+	for (unsigned i = 0; i < last->count && !last->status; i++) {
+		snprintf(name, sizeof name, DEVICE_PACK_FORMAT, i);
+		int fd = image_open_file(last->directory, name);
+		if (fd >= 0)
+			last->status = stream_send_pack(precopy->frames, &precopy->packs, fd, &number, &bytes);
+	}
+	if (last->status)
+		vg_error_keep(&last->error);
+	return NULL;
+}
+
+void precopy_send_last(void *user, const struct image_draft *draft, unsigned count)
+{
+	struct precopy *precopy = user;
+	struct precopy_last *last = &precopy->last;
+
+	// Open the directory again: a duplicate of the descriptor would keep the draft locked.
+	last->directory = openat(draft->lock, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (last->directory < 0)
+		return;
+	last->count = count;
+	precopy->frames->phase = &last->phase;
+	last->is_running = pthread_create(&last->thread, NULL, send_last, precopy) == 0;
+	if (!last->is_running) {
+		precopy->frames->phase = NULL;
+		close(last->directory);
+	}
+}
+
+// Waits until the thread has ended. `phase`: NULL if it must end soon.
+static void join_last(struct precopy *precopy, struct phase *phase)
+{
+	struct precopy_last *last = &precopy->last;
+
+	if (!last->is_running)
+		return;
+	do {
+		if (!phase || phase->stop)
+			last->phase.stop = true;
+		if (!phase)
+			continue;
+		phase->bytes = last->phase.bytes;
+		phase_tick(phase);
+	} while (!phase_join(last->thread));
+	last->is_running = false;
+	precopy->frames->phase = NULL;
+	close(last->directory);
+}
+
+enum vg_status precopy_end_packs(struct precopy *precopy, struct phase *phase)
+{
+	const struct precopy_last *last = &precopy->last;
+
+	join_last(precopy, phase);
+	if (last->status)
+		return vg_fail(last->status, last->error.error.code, "%s", last->error.text);
+	precopy->frames->phase = phase;
+	return stream_end_packs(precopy->frames);
+}
+
 void precopy_finish(struct precopy *precopy)
 {
+	join_last(precopy, NULL);
 	device_base_close(&precopy->base);
 	device_bases_close(&precopy->bases);
 	packs_finish(&precopy->packs);

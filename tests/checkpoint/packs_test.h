@@ -96,7 +96,7 @@ static inline struct made make_packs(const char *given_path, const unsigned *kin
 		json_array_foreach(json_object_get(text, "files"), i, file)
 			json_array_append(draft.files, file);
 		const struct device_source source = {dumped, memory_of(kinds, count), count * (uint64_t)BLOCK};
-		made.status = device_out_start(&draft, &source, 1, &bases, &out);
+		made.status = device_out_start(&draft, &source, 1, &bases, NULL, &out);
 		if (made.status == VG_OK)
 			made.status = device_out_finish(out, text, NULL, &made.written);
 		if (made.status == VG_OK)

@@ -118,6 +118,16 @@ static inline unsigned trusted_packs(const struct packs *packs)
 	return count;
 }
 
+// Notes how many packs had arrived after the last round.
+static size_t packs_of_rounds;
+static inline enum vg_status take_round(void *user, const void *index, size_t length, struct phase *phase)
+{
+	struct prefill *prefill = user;
+
+	packs_of_rounds = prefill->packs->count;
+	return prefill_round(prefill, index, length, phase);
+}
+
 static inline void receive_and_look(struct frames *frames, const struct program *program, unsigned changes,
 				    enum far far)
 {
@@ -129,10 +139,13 @@ static inline void receive_and_look(struct frames *frames, const struct program 
 
 	CHECK_INT(image_begin(path_of("far.image.precopy"), &store), VG_OK);
 	frames->packs = &packs;
-	packs.round = prefill_round;
+	packs.round = take_round;
 	packs.user = &prefill;
 	if (stream_receive_packs(frames, &packs))
 		FAIL("%s", vg_last_error()->text);
+	// The packs of the image arrive before the image.
+	if (far == REFUSES_AFTER_LOOK)
+		CHECK(changes ? packs.count > packs_of_rounds : packs.count == packs_of_rounds);
 	if (far == CLOSES_BEHIND_ROUNDS) {
 		prefill_finish(&prefill);
 		image_finish(&store);

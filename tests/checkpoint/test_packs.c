@@ -94,7 +94,7 @@ static enum vg_status make_round(const char *path, int consume_fd, size_t count,
 	struct device_out *out;
 
 	CHECK_INT(image_begin(path, draft), VG_OK);
-	CHECK_INT(device_out_start(draft, &source, 1, bases, &out), VG_OK);
+	CHECK_INT(device_out_start(draft, &source, 1, bases, NULL, &out), VG_OK);
 	return device_out_finish_base(out, NULL, ret_written, ret_base);
 }
 
@@ -272,7 +272,7 @@ TEST(blocks_may_come_from_several_bases)
 	CHECK_INT(image_begin(path_of("both"), &draft), VG_OK);
 	const struct device_source source = {dumped, memory_of(both, 9), 9 * (uint64_t)BLOCK};
 	json_t *text = json_object();
-	CHECK_INT(device_out_start(&draft, &source, 1, &bases, &out), VG_OK);
+	CHECK_INT(device_out_start(&draft, &source, 1, &bases, NULL, &out), VG_OK);
 	CHECK_INT(device_out_finish(out, text, NULL, &written), VG_OK);
 	CHECK_INT(written.linked_bytes, 7 * (uint64_t)BLOCK);
 	CHECK_INT(count_packs(draft.directory), 3);

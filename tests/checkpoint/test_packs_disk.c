@@ -85,7 +85,7 @@ TEST(a_source_that_shrinks_fails_the_dump)
 
 	CHECK_INT(image_begin(path_of("shrinks"), &draft), VG_OK);
 	const struct device_source source = {1, memory_of(kinds, 2), 3 * (uint64_t)BLOCK};
-	CHECK_INT(device_out_start(&draft, &source, 1, &none, &out), VG_OK);
+	CHECK_INT(device_out_start(&draft, &source, 1, &none, NULL, &out), VG_OK);
 	CHECK_INT(device_out_finish(out, text, NULL, &written), VG_SYSTEM);
 	CHECK_CONTAINS(vg_last_error()->text, "the host memory of a process cannot be read");
 	json_decref(text);
@@ -103,7 +103,7 @@ TEST(an_abort_leaves_nothing_behind)
 		kinds[i] = i + 1;
 	CHECK_INT(image_begin(path_of("aborted"), &draft), VG_OK);
 	const struct device_source source = {1, memory_of(kinds, 60), 60 * (uint64_t)BLOCK};
-	CHECK_INT(device_out_start(&draft, &source, 1, &none, &out), VG_OK);
+	CHECK_INT(device_out_start(&draft, &source, 1, &none, NULL, &out), VG_OK);
 	device_out_abort(out);
 	char part[PATH_MAX];
 	snprintf(part, sizeof part, "%s", draft.directory);

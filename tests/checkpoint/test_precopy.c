@@ -282,6 +282,7 @@ TEST(the_sender_closes_packs_that_the_last_round_does_not_use)
 	struct precopy precopy = {.dump = &dump, .phase = &phase, .frames = &frames};
 	if (precopy_run(&precopy))
 		FAIL("%s", vg_last_error()->text);
+	CHECK_INT(precopy_end_packs(&precopy, &phase), VG_OK);
 	CHECK_INT(precopy.rounds, 2);
 	CHECK_INT(precopy.packs.count, 2);
 	CHECK_INT(precopy.packs.fds[0], -1);

@@ -1,7 +1,8 @@
 // Tests packs that are transferred before their image: what the receiver verifies and when, and how much room it gives
 // them.
-#include <signal.h>
+#include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -11,6 +12,7 @@
 #include "checkpoint/image/directory.h"
 #include "checkpoint/move/prefill.h"
 #include "checkpoint/move/stream.h"
+#include "checkpoint/precopy.h"
 #include "packs_test.h"
 #include "pager/host_file.h"
 
@@ -308,6 +310,34 @@ TEST(a_sender_sends_a_pack_again_that_it_has_closed)
 	close(files[1]);
 }
 
+// A pack of a base may have a hole at its end, if a program that leaves holes has copied the base.
+TEST(a_pack_with_a_hole_at_its_end_arrives_whole)
+{
+	struct frames out = {.in = -1, .out = memfd_create("stream", MFD_CLOEXEC)};
+	enum frame_type type = FRAME_PACK;
+	struct packs packs = {0};
+	uint64_t bytes, offset = 0;
+	uint32_t number;
+	int file = memory_of((const unsigned[]){1, 0}, 2);
+
+	CHECK_INT(lseek(file, BLOCK, SEEK_DATA), -1); // the second block is a hole
+	CHECK_INT(stream_send_pack(&out, &packs, file, &number, &bytes), VG_OK);
+	CHECK_INT(stream_end_packs(&out), VG_OK);
+	struct frames in = {.in = out.out, .out = -1};
+	lseek(in.in, 0, SEEK_SET);
+	for (uint64_t end = 0; type != FRAME_PACKED; bytes = end) {
+		CHECK_INT(frame_read(&in, &type), VG_OK);
+		if (type != FRAME_DATA)
+			continue;
+		memcpy(&offset, in.payload, sizeof offset);
+		end = offset + in.payload_bytes - sizeof offset;
+	}
+	CHECK_INT(bytes, 2 * BLOCK);
+	packs_finish(&packs);
+	frames_finish(&in);
+	close(in.in);
+}
+
 // The receiver fills a file with device memory before the image arrives. A restore can take the file only once, and
 // only for memory of the same size.
 TEST(filled_memory_is_used_once)
@@ -384,4 +414,137 @@ TEST(filling_memory_ahead_can_be_stopped)
 	json_decref(text);
 	image_close(&dir);
 	free(data);
+}
+
+// ---- the packs of the image ------------------------------------------------------------------------------
+
+// A sender that has made its rounds and now writes the memory of the stopped processes, which has two blocks.
+struct last {
+	struct frames frames;
+	struct precopy precopy;
+	struct image_draft draft;
+	struct device_out *out;
+	int receiver; // the other end of the connection
+};
+
+static void begin_last(struct last *last)
+{
+	static const struct device_bases none;
+	static const unsigned kinds[] = {1, 2};
+	const struct device_packed packed = {precopy_send_last, &last->precopy};
+	int ends[2];
+
+	CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	*last = (struct last){.receiver = ends[0]};
+	last->frames = (struct frames){.in = -1, .out = ends[1], .may_stop = true};
+	last->precopy = (struct precopy){.frames = &last->frames, .base.dir.fd = -1};
+	CHECK_INT(image_begin(path_of("last"), &last->draft), VG_OK);
+	const struct device_source source = {dumped, memory_of(kinds, 2), 2 * (uint64_t)BLOCK};
+	CHECK_INT(device_out_start(&last->draft, &source, 1, &none, &packed, &last->out), VG_OK);
+}
+
+static void finish_writing(struct last *last)
+{
+	struct device_written written;
+	json_t *text = json_object();
+
+	CHECK_INT(device_out_finish(last->out, text, NULL, &written), VG_OK);
+	CHECK_INT(written.new_bytes, 2 * BLOCK);
+	json_decref(text);
+}
+
+static void end_last(struct last *last)
+{
+	precopy_finish(&last->precopy);
+	image_finish(&last->draft);
+	frames_finish(&last->frames);
+	close(last->frames.out);
+	if (last->receiver >= 0)
+		close(last->receiver);
+}
+
+TEST(the_packs_of_an_image_are_sent_before_it_is_complete)
+{
+	struct vg_checkpoint_result result = {0};
+	struct phase phase = {.result = &result};
+	enum frame_type type;
+	struct last last;
+	uint64_t bytes = 0;
+
+	begin_last(&last);
+	struct frames in = {.in = last.receiver, .out = -1};
+	CHECK_INT(frame_read(&in, &type), VG_OK);
+	CHECK_INT(type, FRAME_PACK);
+	while (bytes < 2 * BLOCK) {
+		CHECK_INT(frame_read(&in, &type), VG_OK);
+		CHECK_INT(type, FRAME_DATA);
+		bytes += in.payload_bytes - sizeof(uint64_t);
+	}
+	finish_writing(&last);
+	CHECK_INT(precopy_end_packs(&last.precopy, &phase), VG_OK);
+	CHECK_INT(frame_read(&in, &type), VG_OK);
+	CHECK_INT(type, FRAME_PACKED);
+	frames_finish(&in);
+	end_last(&last);
+}
+
+static int stop_later(void *user, const struct vg_checkpoint_progress *progress)
+{
+	unsigned *calls = user;
+
+	return ++*calls == 3;
+}
+
+// All packs have arrived, but the receiver does not read that they have.
+TEST(the_end_of_the_packs_can_be_interrupted)
+{
+	struct vg_checkpoint_result result = {0};
+	unsigned calls = 0;
+	struct phase phase = {.progress = stop_later, .user = &calls, .result = &result};
+	int ends[2];
+	char byte = 0;
+
+	CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	while (send(ends[1], &byte, 1, MSG_DONTWAIT) == 1)
+		continue;
+	struct frames frames = {.in = -1, .out = ends[1], .may_stop = true};
+	struct precopy precopy = {.frames = &frames, .base.dir.fd = -1};
+	CHECK_INT(phase_begin(&phase, VG_CHECKPOINT_SEND), VG_OK);
+	CHECK_INT(precopy_end_packs(&precopy, &phase), VG_STATE);
+	CHECK_INT(calls, 3);
+	precopy_finish(&precopy);
+	frames_finish(&frames);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+// The receiver reads nothing, so the thread that sends the packs waits.
+TEST(sending_the_packs_of_an_image_can_be_stopped)
+{
+	struct vg_checkpoint_result result = {0};
+	struct phase phase = {.result = &result, .stop = true};
+	struct last last;
+
+	for (int is_asked = 0; is_asked < 2; is_asked++) {
+		begin_last(&last);
+		finish_writing(&last);
+		if (is_asked)
+			CHECK_INT(precopy_end_packs(&last.precopy, &phase), VG_STATE);
+		end_last(&last);
+	}
+}
+
+TEST(the_sender_learns_that_packs_of_an_image_did_not_arrive)
+{
+	struct vg_checkpoint_result result = {0};
+	struct phase phase = {.result = &result};
+	struct last last;
+
+	begin_last(&last);
+	close(last.receiver);
+	last.receiver = -1;
+	finish_writing(&last);
+	CHECK_INT(precopy_end_packs(&last.precopy, &phase), VG_SYSTEM);
+	CHECK_INT(vg_last_error()->code, ECONNRESET);
+	end_last(&last);
 }

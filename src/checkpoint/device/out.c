@@ -26,6 +26,7 @@ struct pack {
 struct device_out {
 	struct image_draft *draft;
 	const struct device_bases *bases;
+	struct device_packed packed;
 	struct device_source *sources;
 	struct device_index index;
 	size_t *first; // for each block: index of the first block with the same bytes, which may be the block itself
@@ -373,6 +374,8 @@ static void *write_memory(void *user)
 		for_all_blocks(out, store_block);
 	for (size_t i = 0; i < out->index.block_count && !out->stop; i++)
 		out->index.blocks[i] = out->index.blocks[out->first[i]];
+	if (!out->stop && out->packed.call)
+		out->packed.call(out->packed.user, out->draft, out->index.pack_count);
 	return NULL;
 }
 
@@ -420,7 +423,8 @@ static enum vg_status cannot_start(int r, const struct image_draft *draft)
 }
 
 enum vg_status device_out_start(struct image_draft *draft, const struct device_source *consume_sources, size_t count,
-				const struct device_bases *bases, struct device_out **ret_out)
+				const struct device_bases *bases, const struct device_packed *packed,
+				struct device_out **ret_out)
 {
 	struct device_out *out = calloc(1, sizeof *out);
 	struct device_source *sources = malloc((count + 1) * sizeof *sources);
@@ -434,6 +438,8 @@ enum vg_status device_out_start(struct image_draft *draft, const struct device_s
 	}
 	memcpy(sources, consume_sources, count * sizeof *sources);
 	*out = (struct device_out){.draft = draft, .bases = bases, .sources = sources, .pack_fd = -1};
+	if (packed)
+		out->packed = *packed;
 	out->index.memory_count = count;
 	pthread_mutex_init(&out->lock, NULL);
 	int r = prepare_out(out, sources, count);

@@ -1,5 +1,5 @@
 // Sends and receives frames, in which two machines exchange an image. The checksum of a frame includes its number, so
-// the receiver detects a frame that is lost, repeated or moved. Little-endian. One thread.
+// the receiver detects a frame that is lost, repeated or moved. Little-endian. One thread at a time.
 #pragma once
 #include "checkpoint/process/phase.h"
 

@@ -1,7 +1,7 @@
 // Sends and receives an image as a stream of bytes: a header, then frames. The frames have the text of virgate.json,
 // the name and data of each file without its holes, and an end. In version 2, packs of device memory are sent before
-// the image, in precopy rounds; files of the image that are such packs are not sent again. The receiver trusts nothing
-// before it has verified it. One thread.
+// the image: those of precopy rounds, and then those of the image itself. Files of the image that are such packs are
+// not sent again. The receiver trusts nothing before it has verified it. One thread at a time.
 #pragma once
 #include "checkpoint/image/device_index.h"
 #include "checkpoint/image/image.h"

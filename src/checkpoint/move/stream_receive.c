@@ -311,7 +311,7 @@ static enum vg_status check_reserve(const struct frames *frames, const struct pa
 		return VG_OK;
 	enum vg_status status = vg_fail(
 		VG_INSUFFICIENT, 0,
-		"the disk of %s has %s free, and device memory that is transferred ahead must leave %s: free some, "
+		"the disk of %s has %s free, and device memory that arrives before its image must leave %s: free some, "
 		"name another directory with --dir, or migrate without --precopy",
 		packs->store->directory, vg_size_format(have, text[0]), vg_size_format(reserve, text[1]));
 	vg_fail_amounts(bytes + reserve, have);

@@ -91,8 +91,11 @@ static enum vg_status send_file(struct frames *frames, const struct image_dir *d
 		return stream_failed(frames, -fd, dir->path, file->name);
 	ssize_t pack = file->is_pack ? find_pack(frames->packs, fd) : -1;
 	uint32_t number = (uint32_t)pack;
-	if (pack >= 0)
+	if (pack >= 0) {
+		if (frames->phase)
+			frames->phase->bytes += file->bytes;
 		return frame_write(frames, FRAME_LINK, &number, sizeof number, file->name, strlen(file->name));
+	}
 	enum vg_status status = frame_write(frames, FRAME_FILE, file->name, strlen(file->name), NULL, 0);
 	return status ? status : send_contents(frames, dir->path, file->name, fd, piece);
 }
@@ -135,6 +138,9 @@ enum vg_status stream_send_pack(struct frames *frames, struct packs *packs, int 
 	if (status)
 		goto finish;
 	status = send_contents(frames, "a pack", "", consume_fd, piece);
+	// The receiver learns the size of a pack by its last byte, so send this one even from a hole.
+	if (status == VG_OK && info.st_size > 0 && lseek(consume_fd, info.st_size - 1, SEEK_DATA) < 0)
+		status = send_extent(frames, "a pack", "", consume_fd, info.st_size - 1, info.st_size, piece);
 finish:
 	free(piece);
 	if (status == VG_OK)
@@ -197,8 +203,10 @@ enum vg_status stream_send(struct frames *frames, const struct image_dir *dir, b
 	void *piece = malloc(PIECE);
 	if (!piece)
 		status = stream_failed(frames, ENOMEM, dir->path, "");
-	if (frames->phase)
+	if (frames->phase) {
+		frames->phase->bytes = 0;
 		frames->phase->total = files.stored;
+	}
 	if (status)
 		goto finish;
 	if (!begun)

@@ -16,7 +16,7 @@ struct phase {
 	uint64_t reported;	// time of the last call of `progress`, in ns
 	_Atomic uint64_t bytes; // bytes done in this phase; any thread may add to it
 	uint64_t total;		// bytes to do in this phase; 0: unknown
-	bool stop;		// the progress function has asked to stop
+	_Atomic bool stop;	// the progress function, or another thread, has asked to stop
 };
 
 // Ends the current phase and begins the next one. STATE: the progress function has asked to stop.
