@@ -126,7 +126,10 @@ static void gives_up_body(void)
 	CHECK_INT(slot->reason, PAGER_DEVICE);
 	CHECK_INT(slot->missing, BIG + HANDLE - CHUNK);
 	CHECK_INT(slot->host, BIG + HANDLE);
-	// The pager has released the device memory of the part that had returned. It tries again at intervals.
+	// The pager has released the device memory of the part that had returned. It tries again at intervals, and
+	// then takes this memory for a moment.
+	for (int i = 0; i < 2000 && free_on_device() < before + CHUNK / 2; i++)
+		pause_ms(1);
 	CHECK(free_on_device() >= before + CHUNK / 2);
 	CHECK(slot->answered != slot->bell);
 	end_other(others[0]);
