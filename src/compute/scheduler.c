@@ -152,10 +152,20 @@ static uint64_t compute_nap(struct vg_compute *compute)
 	return shortest < NAP_US * 1000 ? NAP_US * 1000 : shortest < most ? shortest : most;
 }
 
+// Returns whether the quantum has a mark that the GPU has not reached yet. Such a mark may be without launches: it then
+// ends executions that were cancelled.
+static bool has_marks(const struct compute_quantum *quantum)
+{
+	for (unsigned i = 0; i < quantum->unit->slot_count; i++)
+		if (quantum->tracks[i].first)
+			return true;
+	return false;
+}
+
 static bool has_work_in_flight(const struct vg_compute *compute)
 {
 	for (const struct compute_lane *lane = compute->lanes; lane; lane = lane->next)
-		if (lane->first && !(lane->apart && !lane->launches && !lane->first->closed))
+		if (lane->first && (!lane->apart || lane->launches || lane->first->closed || has_marks(lane->first)))
 			return true;
 	return false;
 }

@@ -1,5 +1,6 @@
 // Tests functions of compute units that only other parts of the library call: jobs, fences, migration, preemption,
 // callbacks at the end of work, and work that is not scheduled.
+#include "base/clock.h"
 #include "compute/compute.h"
 #include "compute_test.h"
 #include "core/core.h"
@@ -436,4 +437,43 @@ TEST(direct_work_overlaps_and_is_not_measured)
 	CHECK_INT(vg_execution_state(slow), VG_EXECUTION_CANCELLED);
 	vg_execution_destroy(slow);
 	close_rig(&rig);
+}
+
+// Answers that an event has not occurred until 5 ms after the first question about it.
+static const struct vg_driver *driver;
+static CUresult query_late(CUevent event)
+{
+	static CUevent asked;
+	static uint64_t since_ns;
+
+	if (event != asked)
+		since_ns = vg_clock_monotonic_ns();
+	asked = event;
+	return vg_clock_monotonic_ns() - since_ns < 5000000 ? CUDA_ERROR_NOT_READY : driver->cuEventQuery(event);
+}
+
+// The last mark of cancelled work has no launches. The GPU may reach it long after all launches have ended.
+TEST(the_scheduler_waits_for_the_end_of_cancelled_direct_work)
+{
+	struct rig rig = {.context = first_context()};
+	struct vg_object_code *code = built_code(VG_CODE_PTX, "compute-kernels.ptx");
+	struct vg_compute_unit *unit;
+
+	driver = core_driver;
+	struct vg_driver late = *driver;
+	late.cuEventQuery = query_late;
+	core_driver = &late;
+	rig.log = words(rig.context, 16384);
+	OK(compute_create(vg_context_device(rig.context), NULL, true, &rig.compute));
+	OK(vg_compute_register(rig.compute, code));
+	vg_object_code_destroy(code);
+	OK(vg_compute_unit_create(rig.compute, NULL, &unit));
+	struct vg_execution *one = spin(unit, 0, 1000, 1000000);
+	while (vg_execution_state(one) == VG_EXECUTION_QUEUED)
+		pause_ms(1);
+	vg_compute_unit_destroy(unit);
+	CHECK_INT(vg_execution_state(one), VG_EXECUTION_CANCELLED);
+	vg_execution_destroy(one);
+	close_rig(&rig);
+	core_driver = driver;
 }
