@@ -84,7 +84,8 @@ install: build
 # Optimized less, as the other builds with sanitizers: it takes two thirds of the time to compile.
 asan-build: deps
 	@scripts/configure $(BUILD)-asan $(MESON_FLAGS) -Db_sanitize=address,undefined -Doptimization=1
-	@scripts/sanitized-tests $(BUILD)-asan --targets $(SANITIZED) | xargs ninja -C $(BUILD)-asan -j $(JOBS)
+	@files=$$(scripts/sanitized-tests $(BUILD)-asan --targets $(SANITIZED)) && \
+		ninja -C $(BUILD)-asan -j $(JOBS) $$files
 
 asan: asan-build
 	@names=$$(scripts/sanitized-tests $(BUILD)-asan) && \
@@ -92,7 +93,8 @@ asan: asan-build
 
 tsan-build: deps
 	@scripts/configure $(BUILD)-tsan $(MESON_FLAGS) -Db_sanitize=thread -Doptimization=1
-	@scripts/sanitized-tests $(BUILD)-tsan --targets $(SANITIZED) | xargs ninja -C $(BUILD)-tsan -j $(JOBS)
+	@files=$$(scripts/sanitized-tests $(BUILD)-tsan --targets $(SANITIZED)) && \
+		ninja -C $(BUILD)-tsan -j $(JOBS) $$files
 
 tsan: tsan-build
 	@names=$$(scripts/sanitized-tests $(BUILD)-tsan) && \

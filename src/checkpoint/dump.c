@@ -178,7 +178,7 @@ static enum vg_status write_device(void *user, const struct parking *parking)
 	enum vg_status status = parking_open(parking, &sources);
 	if (status == VG_OK)
 		status = device_out_start(&dump->draft, sources, parking->count, &dump->bases,
-					  dump->gate ? &dump->gate->packed : NULL, &dump->device);
+					  dump->gate ? dump->gate->packed : NULL, &dump->device);
 	free(sources);
 	return status;
 }

@@ -12,7 +12,8 @@ struct dump_gate {
 	// continue, and the image is removed.
 	enum vg_status (*pass)(void *user, struct phase *phase, const struct image_dir *dir);
 	void *user;
-	struct device_packed packed; // called when the packs of the image are written, while the dump continues
+	// Called when the packs of the image are written, while the dump continues; may be NULL
+	const struct device_packed *packed;
 	// One more base (device/base.h), besides those in the options. The dump takes ownership of its resources. If
 	// it is NULL or has no directory, there is no additional base.
 	struct device_base *base;

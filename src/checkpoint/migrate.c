@@ -272,9 +272,11 @@ enum vg_status vg_checkpoint_migrate(const struct vg_migrate_options *options, s
 		return status;
 	migration.frames = (struct frames){.in = migration.channel.fd, .out = migration.channel.fd};
 	migration.precopy.base.dir.fd = -1;
-	struct dump_gate gate = {.pass = send_image, .user = &migration, .base = &migration.precopy.base};
-	if (migration.options.precopy)
-		gate.packed = (struct device_packed){precopy_send_last, &migration.precopy};
+	const struct device_packed packed = {precopy_send_last, &migration.precopy};
+	const struct dump_gate gate = {.pass = send_image,
+				       .user = &migration,
+				       .packed = migration.options.precopy ? &packed : NULL,
+				       .base = &migration.precopy.base};
 	status = check_receiver(&migration);
 	if (status)
 		goto finish;

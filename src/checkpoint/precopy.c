@@ -324,10 +324,10 @@ static void join_last(struct precopy *precopy, struct phase *phase)
 	do {
 		if (!phase || phase->stop)
 			last->phase.stop = true;
-		if (!phase)
-			continue;
-		phase->bytes = last->phase.bytes;
-		phase_tick(phase);
+		if (phase) {
+			phase->bytes = last->phase.bytes;
+			phase_tick(phase);
+		}
 	} while (!phase_join(last->thread));
 	last->is_running = false;
 	precopy->frames->phase = NULL;

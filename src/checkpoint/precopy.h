@@ -9,8 +9,8 @@
 #include "checkpoint/dump.h"
 #include "checkpoint/move/stream.h"
 
-// Sends the packs of the image while the dump continues. As long as the thread exists, it alone uses precopy->frames
-// and precopy->packs.
+// The thread that sends the packs of the image while the dump continues. As long as it exists, it alone uses
+// precopy->frames and precopy->packs.
 struct precopy_last {
 	pthread_t thread;
 	bool is_running;    // the thread exists
@@ -34,9 +34,9 @@ struct precopy {
 	uint64_t sent_bytes;
 	char warning[240]; // says why the rounds did not shorten the stop; "": they did
 };
-// Sends the device memory in rounds while the processes run: first all of it, then what has changed. The caller must
-// call precopy_finish() after every outcome. Returns UNSUPPORTED (no process is in an evictable vGPU), STATE (the
-// progress function asked to stop), or what vg_checkpoint_dump() returns.
+// Sends the device memory in rounds while the processes run. The first round sends all of it. Each later round sends
+// what has changed since the round before. Call precopy_finish() after every outcome. UNSUPPORTED (no process is in an
+// evictable vGPU), STATE (the progress function asked to stop), and the errors of vg_checkpoint_dump().
 enum vg_status precopy_run(struct precopy *precopy);
 // Begins to send the packs of the image that is being made after the rounds, in a thread. A pack that cannot be opened
 // is sent with the image. The function is a struct device_packed; `user` is the struct precopy. Any thread.

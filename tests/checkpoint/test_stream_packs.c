@@ -423,6 +423,7 @@ struct last {
 	struct frames frames;
 	struct precopy precopy;
 	struct image_draft draft;
+	struct device_packed packed;
 	struct device_out *out;
 	int receiver; // the other end of the connection
 };
@@ -431,16 +432,15 @@ static void begin_last(struct last *last)
 {
 	static const struct device_bases none;
 	static const unsigned kinds[] = {1, 2};
-	const struct device_packed packed = {precopy_send_last, &last->precopy};
 	int ends[2];
 
 	CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-	*last = (struct last){.receiver = ends[0]};
+	*last = (struct last){.receiver = ends[0], .packed = {precopy_send_last, &last->precopy}};
 	last->frames = (struct frames){.in = -1, .out = ends[1], .may_stop = true};
 	last->precopy = (struct precopy){.frames = &last->frames, .base.dir.fd = -1};
 	CHECK_INT(image_begin(path_of("last"), &last->draft), VG_OK);
 	const struct device_source source = {dumped, memory_of(kinds, 2), 2 * (uint64_t)BLOCK};
-	CHECK_INT(device_out_start(&last->draft, &source, 1, &none, &packed, &last->out), VG_OK);
+	CHECK_INT(device_out_start(&last->draft, &source, 1, &none, &last->packed, &last->out), VG_OK);
 }
 
 static void finish_writing(struct last *last)

@@ -26,7 +26,7 @@ struct pack {
 struct device_out {
 	struct image_draft *draft;
 	const struct device_bases *bases;
-	struct device_packed packed;
+	const struct device_packed *packed; // may be NULL
 	struct device_source *sources;
 	struct device_index index;
 	size_t *first; // for each block: index of the first block with the same bytes, which may be the block itself
@@ -374,8 +374,8 @@ static void *write_memory(void *user)
 		for_all_blocks(out, store_block);
 	for (size_t i = 0; i < out->index.block_count && !out->stop; i++)
 		out->index.blocks[i] = out->index.blocks[out->first[i]];
-	if (!out->stop && out->packed.call)
-		out->packed.call(out->packed.user, out->draft, out->index.pack_count);
+	if (!out->stop && out->packed)
+		out->packed->call(out->packed->user, out->draft, out->index.pack_count);
 	return NULL;
 }
 
@@ -437,9 +437,7 @@ enum vg_status device_out_start(struct image_draft *draft, const struct device_s
 		return cannot_start(-ENOMEM, draft);
 	}
 	memcpy(sources, consume_sources, count * sizeof *sources);
-	*out = (struct device_out){.draft = draft, .bases = bases, .sources = sources, .pack_fd = -1};
-	if (packed)
-		out->packed = *packed;
+	*out = (struct device_out){.draft = draft, .bases = bases, .packed = packed, .sources = sources, .pack_fd = -1};
 	out->index.memory_count = count;
 	pthread_mutex_init(&out->lock, NULL);
 	int r = prepare_out(out, sources, count);

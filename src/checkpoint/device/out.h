@@ -16,13 +16,13 @@ struct device_source {
 // Called in a thread of this module when all packs are written, before the functions below that wait for the threads
 // return. Not called after an error. The packs have the numbers 0 to `count` - 1.
 struct device_packed {
-	void (*call)(void *user, const struct image_draft *draft, unsigned count); // may be NULL
+	void (*call)(void *user, const struct image_draft *draft, unsigned count);
 	void *user;
 };
 
 struct device_out;
-// Starts the threads. Takes ownership of the sources' descriptors, also on failure. The draft and the bases must
-// outlive `out`. `packed` may be NULL. NO_MEMORY, SYSTEM.
+// Starts the threads. Takes ownership of the sources' descriptors, also on failure. `packed` may be NULL. It, the draft
+// and the bases must outlive `out`. NO_MEMORY, SYSTEM.
 enum vg_status device_out_start(struct image_draft *draft, const struct device_source *consume_sources, size_t count,
 				const struct device_bases *bases, const struct device_packed *packed,
 				struct device_out **ret_out);
