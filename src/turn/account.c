@@ -215,8 +215,9 @@ static void raise_floor(struct turn_arbiter *arbiter)
 		double least = -1;
 		for (int i = 0; i < arbiter->touched; i++) {
 			const struct turn_vgpu *vgpu = &arbiter->vgpus[i];
-			if (turn_is_idle_class(vgpu) == class && (vgpu->eligible || i == arbiter->holder) &&
-			    (least < 0 || vgpu->virtual_time < least))
+			bool competes = vgpu->eligible || i == arbiter->holder ||
+					(arbiter->regime == TURN_REGIME_BESIDE && vgpu->contexts);
+			if (turn_is_idle_class(vgpu) == class && competes && (least < 0 || vgpu->virtual_time < least))
 				least = vgpu->virtual_time;
 		}
 		if (least > arbiter->floor[class])

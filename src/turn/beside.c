@@ -4,7 +4,7 @@
 // overlap. So the arbiter tries it and measures.
 #include "turn/engine.h"
 
-static const uint64_t BACKOFF_MOST = 32; // upper limit of the factor by which failed attempts lengthen `beside_ns`
+static const uint64_t BACKOFF_MOST = 128; // upper limit of the factor by which failed attempts lengthen the wait
 // A member (a vGPU that runs side by side) must run for at least this many times `measure_ns` before its launch rate is
 // known. The first launches only fill the queue, so a shorter time would measure too little.
 static const uint64_t LEAST_MEASURES = 5;
@@ -127,8 +127,8 @@ static void leave_beside(struct turn_arbiter *arbiter, uint64_t now)
 	if (worthwhile)
 		arbiter->beside_backoff_ns = 0;
 	else if (!arbiter->beside_backoff_ns)
-		arbiter->beside_backoff_ns = arbiter->rules.beside_ns;
-	else if (arbiter->beside_backoff_ns < BACKOFF_MOST * arbiter->rules.beside_ns)
+		arbiter->beside_backoff_ns = arbiter->rules.beside_retry_ns;
+	else if (arbiter->beside_backoff_ns < BACKOFF_MOST * arbiter->rules.beside_retry_ns)
 		arbiter->beside_backoff_ns *= 2;
 	arbiter->beside_after_ns = now + arbiter->beside_backoff_ns;
 	arbiter->regime = TURN_REGIME_TURNS;

@@ -52,6 +52,7 @@ void turn_rules(enum turn_mode mode, struct turn_rules *ret_rules)
 		.beside_rest = .85,
 		.beside_trial_ns = 20 * MILLISECONDS,
 		.beside_ns = 2 * SECONDS,
+		.beside_retry_ns = 500 * MILLISECONDS,
 		.measure_ns = 1 * MILLISECONDS,
 	};
 	if (mode == TURN_MODE_MPS) {

@@ -106,6 +106,7 @@ struct turn_rules {
 	double beside_rest;
 	uint64_t beside_trial_ns; // time from the start of running side by side until the first check
 	uint64_t beside_ns;	  // after this time the vGPUs take turns once, and their rates are measured again
+	uint64_t beside_retry_ns; // wait after the first attempt that gains nothing; doubles with each further one
 	uint64_t measure_ns;	  // the shortest turn in which a rate is measured
 };
 void turn_rules(enum turn_mode mode, struct turn_rules *ret_rules);

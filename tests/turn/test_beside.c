@@ -72,3 +72,26 @@ TEST(mostly_idle_tenants_run_side_by_side)
 	CHECK(beside > 300);
 	model_destroy(model);
 }
+
+// Every two seconds, vGPUs that run side by side take turns for a moment, so that their rates are measured again. Until
+// then their virtual times have advanced by seconds, which must not count as a lag of the one that waits last.
+TEST(turns_between_take_a_moment)
+{
+	struct program narrow = {.launches = 100, .host_ns = 6 * US, .kernel_ns = 4500, .width = .4};
+	struct model *model = begin_model();
+	uint64_t longest = 0, turns = 0;
+
+	start_vgpu(model, &narrow);
+	narrow.host_ns = 5500;
+	narrow.think_ns = 200 * US;
+	start_vgpu(model, &narrow);
+	model_run(model, 5 * SEC);
+	for (uint64_t at = 0; at < 20 * SEC; at += MS) {
+		model_run(model, MS);
+		turns = model_orders(model)->regime == TURN_REGIME_BESIDE ? 0 : turns + MS;
+		longest = turns > longest ? turns : longest;
+	}
+	CHECK(longest > 0);
+	CHECK(longest < 50 * MS);
+	model_destroy(model);
+}
