@@ -307,13 +307,16 @@ def precopy():
         os.environ["WEIGHTS_CHANGE"] = str(changing)
         program = Weights(file, size, before=inside({"vgpu": "ahead"}, []))
         pid = vgpu("ahead")["tenants"][0]["pid"]
-        begin(VIRGATE, "restore", *flags, "--from", f"unix:{file}.socket", "--detach")
+        with open(f"{file}.restored", "wb") as restored:
+            there = begin(VIRGATE, "restore", *flags, "--json", "--from", f"unix:{file}.socket", "--detach",
+                          out=restored)
         wait_for(lambda: os.path.exists(f"{file}.socket"), 10, "it listens")
         here = begin(VIRGATE, "migrate", *flags, "--json", "--vgpu", "ahead", "--precopy",
                      "--to", f"unix:{file}.socket", out=subprocess.PIPE)
         said = here.communicate(timeout=280)[0].decode()
         check(here.returncode == 0, f"migrate ended with {here.returncode}: {text_of(f'{file}.errors')}")
-        result = json.loads(said)
+        check(there.wait(30) == 0, f"restore ended with {there.returncode}: {text_of(f'{file}.errors')}")
+        result, restored = json.loads(said), json.loads(text_of(f"{file}.restored"))
         seconds = result["seconds"]
         stop = sum(value for name, value in seconds.items() if name not in ("find", "precopy"))
         check(program.wait(30) == RUN_DUMPED, f"virgate run ended with {program.status}: {program.complaint()}")
@@ -322,7 +325,8 @@ def precopy():
         check(result["precopied_bytes"] >= size * MiB, f"only {result['precopied_bytes'] // MiB} MiB went ahead")
         return (f"{size} MiB, {changing} MiB changing: {result['rounds']} rounds, "
                 f"{result['precopied_bytes'] // MiB} MiB in {seconds['precopy']:.2f} s, "
-                f"stop {stop:.2f} s ({seconds_of(result)}); {text_of(f'{file}.errors').strip()}")
+                f"stop {stop:.2f} s ({seconds_of(result)}; there {seconds_of(restored)}); "
+                f"{text_of(f'{file}.errors').strip()}")
     finally:
         os.environ.pop("WEIGHTS_CHANGE", None)
         for process in started:
