@@ -185,7 +185,6 @@ static enum vg_status run_round(struct precopy *precopy, struct device_written *
 		free(sources);
 		return status;
 	}
-	image_finish(draft); // frees the draft of the round before the previous one
 	status = begin_draft(precopy, draft);
 	if (status == VG_OK)
 		status = device_out_start(draft, sources, count, &precopy->bases, NULL, &out);
@@ -207,6 +206,8 @@ static enum vg_status run_round(struct precopy *precopy, struct device_written *
 	if (status)
 		goto finish;
 	precopy->rounds++;
+	// Free the previous round's packs, which this round does not use, so that the next packs need no further memory.
+	image_finish(&precopy->drafts[precopy->rounds % 2]);
 finish:
 	device_base_close(&base);
 	return status;

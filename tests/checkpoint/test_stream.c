@@ -6,6 +6,7 @@
 #include "checkpoint/image/text.h"
 #include "checkpoint/move/frame.h"
 #include "checkpoint/move/stream.h"
+#include "checkpoint/move/writer.h"
 #include "checkpoint_test.h"
 #include "virgate/checkpoint.h"
 #include "virgate/image.h"
@@ -379,4 +380,46 @@ TEST(a_closed_reader_ends_the_sending)
 	close(ends[0]);
 	CHECK_STATUS(vg_checkpoint_send(image(), ends[1]), VG_SYSTEM);
 	close(ends[1]);
+}
+
+// ---- the writer ------------------------------------------------------------------------------------------
+
+TEST(a_writer_writes_more_than_it_can_keep)
+{
+	enum { BYTES = 4096, COUNT = 100 };
+	unsigned char *buffer = malloc(BYTES), there[BYTES];
+	int fd = open(path_of("written"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	struct writer *writer;
+
+	CHECK_INT(writer_start(BYTES, &writer), 0);
+	for (int i = 0; i < COUNT; i++) {
+		memset(buffer, i, BYTES);
+		CHECK_INT(writer_put(writer, fd, &buffer, 8, BYTES - 8, (off_t)i * (BYTES - 8)), 0);
+	}
+	CHECK_INT(writer_flush(writer), 0);
+	writer_end(writer);
+	for (int i = 0; i < COUNT; i++) {
+		CHECK_INT(pread(fd, there, BYTES - 8, (off_t)i * (BYTES - 8)), BYTES - 8);
+		CHECK(there[0] == i && there[BYTES - 9] == i);
+	}
+	free(buffer);
+	close(fd);
+}
+
+TEST(a_writer_reports_a_full_disk)
+{
+	unsigned char *buffer = malloc(64), *before;
+	int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	struct writer *writer;
+
+	CHECK_INT(writer_start(64, &writer), 0);
+	CHECK_INT(writer_put(writer, full, &buffer, 0, 64, 0), 0);
+	CHECK_INT(writer_flush(writer), -ENOSPC);
+	before = buffer;
+	CHECK_INT(writer_put(writer, full, &buffer, 0, 64, 64), -ENOSPC);
+	CHECK(buffer == before);
+	CHECK_INT(writer_flush(writer), -ENOSPC);
+	writer_end(writer);
+	free(buffer);
+	close(full);
 }

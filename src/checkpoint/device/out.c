@@ -89,6 +89,9 @@ static void for_all_blocks(struct device_out *out, step_fn *step)
 	unsigned wanted = pool_threads(out->draft->threads), count = 0;
 
 	out->next = 0;
+	// Leave a processor to what runs meanwhile: the pager, the driver, and CRIU.
+	if (!out->draft->threads && wanted > 2)
+		wanted--;
 	wanted = wanted < MOST_THREADS ? wanted : MOST_THREADS;
 	while (count + 1 < wanted && pthread_create(&threads[count], NULL, run_steps, &crew) == 0)
 		count++;

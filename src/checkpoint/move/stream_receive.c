@@ -7,6 +7,7 @@
 #include "checkpoint/image/inspect.h"
 #include "checkpoint/image/text.h"
 #include "checkpoint/move/stream.h"
+#include "checkpoint/move/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -289,6 +290,20 @@ finish:
 
 // ---- packs before the image ----------------------------------------------------------------------------
 
+// The text of an index that is received in parts, after the packs of a precopy round.
+struct text {
+	char *bytes;
+	size_t length;
+};
+
+struct pack_receiver {
+	struct frames *frames;
+	struct packs *packs;
+	struct writer *writer;
+	int fd; // descriptor of the pack that is being received; -1: none
+	struct text index;
+};
+
 static enum vg_status no_pack(const struct frames *frames, const char *what)
 {
 	return vg_fail(VG_INTEGRITY, 0, "frame %llu before the image is %s", (unsigned long long)frames->read - 1,
@@ -318,8 +333,18 @@ static enum vg_status check_reserve(const struct frames *frames, const struct pa
 	return status;
 }
 
-static enum vg_status begin_pack(struct frames *frames, struct packs *packs, int *fd)
+// Waits until all that was received is in the files.
+static enum vg_status flush_packs(struct pack_receiver *receiver)
 {
+	int r = writer_flush(receiver->writer);
+
+	return r ? stream_failed(receiver->frames, -r, receiver->packs->store->directory, DEVICE_DIRECTORY) : VG_OK;
+}
+
+static enum vg_status begin_pack(struct pack_receiver *receiver)
+{
+	const struct frames *frames = receiver->frames;
+	struct packs *packs = receiver->packs;
 	uint32_t number = UINT32_MAX;
 	char name[32];
 
@@ -327,23 +352,26 @@ static enum vg_status begin_pack(struct frames *frames, struct packs *packs, int
 		memcpy(&number, frames->payload, sizeof number);
 	if (number != packs->count || number >= DEVICE_MOST_PACKS)
 		return no_pack(frames, "not the next pack");
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-	enum vg_status status = check_reserve(frames, packs, 0);
+	enum vg_status status = flush_packs(receiver);
+	if (status == VG_OK)
+		status = check_reserve(frames, packs, 0);
 	if (status)
 		return status;
+	if (receiver->fd >= 0)
+		close(receiver->fd);
 	snprintf(name, sizeof name, DEVICE_PACK_FORMAT, number);
-	*fd = openat(packs->store->lock, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	packs->count += *fd >= 0;
-	return *fd < 0 ? stream_failed(frames, errno, packs->store->directory, name) : VG_OK;
+	receiver->fd = openat(packs->store->lock, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	packs->count += receiver->fd >= 0;
+	return receiver->fd < 0 ? stream_failed(frames, errno, packs->store->directory, name) : VG_OK;
 }
 
-static enum vg_status take_pack_data(struct frames *frames, struct packs *packs, int fd)
+static enum vg_status take_pack_data(struct pack_receiver *receiver)
 {
+	struct frames *frames = receiver->frames;
+	struct packs *packs = receiver->packs;
 	uint64_t offset, bytes = frames->payload_bytes - sizeof offset;
 
-	if (frames->payload_bytes <= sizeof offset || fd < 0)
+	if (frames->payload_bytes <= sizeof offset || receiver->fd < 0)
 		return no_pack(frames, "data of no pack");
 	memcpy(&offset, frames->payload, sizeof offset);
 	if (offset > DEVICE_PACK || bytes > DEVICE_PACK - offset)
@@ -351,7 +379,7 @@ static enum vg_status take_pack_data(struct frames *frames, struct packs *packs,
 	enum vg_status status = check_reserve(frames, packs, bytes);
 	if (status)
 		return status;
-	int r = vg_write_all(fd, frames->payload + sizeof offset, bytes, (off_t)offset);
+	int r = writer_put(receiver->writer, receiver->fd, &frames->payload, sizeof offset, bytes, (off_t)offset);
 	if (r)
 		return stream_failed(frames, -r, packs->store->directory, DEVICE_DIRECTORY);
 	packs->bytes += bytes;
@@ -360,15 +388,11 @@ static enum vg_status take_pack_data(struct frames *frames, struct packs *packs,
 	return VG_OK;
 }
 
-// The text of an index that is received in parts, after the packs of a precopy round.
-struct text {
-	char *bytes;
-	size_t length;
-};
-
-static enum vg_status take_index(struct frames *frames, const struct packs *packs, struct text *index)
+static enum vg_status take_index(struct pack_receiver *receiver)
 {
-	enum vg_status status = VG_OK;
+	const struct frames *frames = receiver->frames;
+	const struct packs *packs = receiver->packs;
+	struct text *index = &receiver->index;
 
 	if (frames->payload_bytes) {
 		char *grown = NULL;
@@ -382,39 +406,50 @@ static enum vg_status take_index(struct frames *frames, const struct packs *pack
 		index->length += frames->payload_bytes;
 		return VG_OK;
 	}
-	if (packs->round)
+	enum vg_status status = flush_packs(receiver);
+	if (status == VG_OK && packs->round)
 		status = packs->round(packs->user, index->bytes ? index->bytes : "", index->length, frames->phase);
 	index->length = 0;
 	return status;
 }
 
-enum vg_status stream_receive_packs(struct frames *frames, struct packs *packs)
+static enum vg_status begin_packs(struct pack_receiver *receiver)
 {
-	enum frame_type type = FRAME_PACK;
-	struct text index = {0};
-	int fd = -1;
+	struct packs *packs = receiver->packs;
 
 	packs->is_checked = calloc(DEVICE_MOST_PACKS, sizeof *packs->is_checked);
 	packs->is_trusted = calloc(DEVICE_MOST_PACKS, sizeof *packs->is_trusted);
-	enum vg_status status =
-		packs->is_checked && packs->is_trusted ? VG_OK : stream_failed(frames, ENOMEM, "packs", "");
-	if (status == VG_OK && mkdirat(packs->store->lock, DEVICE_DIRECTORY, 0700) < 0)
-		status = stream_failed(frames, errno, packs->store->directory, DEVICE_DIRECTORY);
+	int r = packs->is_checked && packs->is_trusted ? writer_start(FRAME_MOST, &receiver->writer) : -ENOMEM;
+	if (r)
+		return stream_failed(receiver->frames, -r, "packs", "");
+	if (mkdirat(packs->store->lock, DEVICE_DIRECTORY, 0700) < 0)
+		return stream_failed(receiver->frames, errno, packs->store->directory, DEVICE_DIRECTORY);
+	return VG_OK;
+}
+
+enum vg_status stream_receive_packs(struct frames *frames, struct packs *packs)
+{
+	struct pack_receiver receiver = {.frames = frames, .packs = packs, .fd = -1};
+	enum frame_type type = FRAME_PACK;
+
+	enum vg_status status = begin_packs(&receiver);
 	while (status == VG_OK && type != FRAME_PACKED) {
 		status = frame_read(frames, &type);
 		if (status)
 			break;
 		if (type == FRAME_PACK)
-			status = begin_pack(frames, packs, &fd);
+			status = begin_pack(&receiver);
 		else if (type == FRAME_DATA)
-			status = take_pack_data(frames, packs, fd);
+			status = take_pack_data(&receiver);
 		else if (type == FRAME_INDEX)
-			status = take_index(frames, packs, &index);
-		else if (type != FRAME_PACKED)
-			status = no_pack(frames, "of a kind that does not belong there");
+			status = take_index(&receiver);
+		else
+			status = type == FRAME_PACKED ? flush_packs(&receiver)
+						      : no_pack(frames, "of a kind that does not belong there");
 	}
-	free(index.bytes);
-	if (fd >= 0)
-		close(fd);
+	writer_end(receiver.writer);
+	free(receiver.index.bytes);
+	if (receiver.fd >= 0)
+		close(receiver.fd);
 	return status;
 }
