@@ -206,7 +206,7 @@ static enum vg_status run_round(struct precopy *precopy, struct device_written *
 	if (status)
 		goto finish;
 	precopy->rounds++;
-	// Free the previous round's packs, which this round does not use, so that the next packs need no further memory.
+	// Free the packs of the previous round that this round does not use. The next packs then take their memory.
 	image_finish(&precopy->drafts[precopy->rounds % 2]);
 finish:
 	device_base_close(&base);

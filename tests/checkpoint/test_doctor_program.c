@@ -323,3 +323,23 @@ TEST(the_program_prints_json)
 	CHECK_CONTAINS(said, "\"set\": \"quota\"");
 	CHECK_CONTAINS(said, "\"compute shares\"");
 }
+
+// Runs the doctor where a file system with these options is mounted over /dev/shm.
+static int run_with_shm(const char *options)
+{
+	char environment[256];
+
+	snprintf(environment, sizeof environment,
+		 "unshare -m sh -c 'mount -t tmpfs -o %s none /dev/shm && exec \"$0\" \"$@\"'", options);
+	return run(environment, "quota");
+}
+
+TEST(the_huge_pages_of_the_visible_mount_are_shown)
+{
+	if (system("unshare -m mount -t tmpfs -o huge=advise none /dev/shm 2>/dev/null") != 0)
+		SKIP("this user cannot mount a file system with huge pages");
+	CHECK_INT(run_with_shm("huge=never"), 0);
+	CHECK_CONTAINS(said, "none in /dev/shm; suspensions, dumps and migrations");
+	CHECK_INT(run_with_shm("huge=within_size,size=16m"), 0);
+	CHECK_CONTAINS(said, "/dev/shm is mounted with huge=within_size\n");
+}
