@@ -376,7 +376,8 @@ static enum vg_status take_pack_data(struct pack_receiver *receiver)
 	memcpy(&offset, frames->payload, sizeof offset);
 	if (offset > DEVICE_PACK || bytes > DEVICE_PACK - offset)
 		return no_pack(frames, "data after the end of a pack");
-	enum vg_status status = check_reserve(frames, packs, bytes);
+	// The disk does not contain yet what the writer has not written.
+	enum vg_status status = check_reserve(frames, packs, writer_unwritten(receiver->writer) + bytes);
 	if (status)
 		return status;
 	int r = writer_put(receiver->writer, receiver->fd, &frames->payload, sizeof offset, bytes, (off_t)offset);

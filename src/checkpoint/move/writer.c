@@ -23,6 +23,7 @@ struct writer {
 	pthread_cond_t changed;
 	struct piece pieces[PIECES]; // a ring
 	size_t put, written;	     // number of pieces so far; pieces from `written` on are to be written
+	size_t unwritten;	     // bytes of these pieces
 	bool ends;
 	int error; // -errno of the first error; 0: none
 };
@@ -45,6 +46,7 @@ static void *write_pieces(void *user)
 		if (r && !writer->error)
 			writer->error = r;
 		writer->written++;
+		writer->unwritten -= piece.bytes;
 		pthread_cond_broadcast(&writer->changed);
 	}
 	pthread_mutex_unlock(&writer->lock);
@@ -83,6 +85,7 @@ int writer_put(struct writer *writer, int fd, unsigned char **buffer, size_t ski
 		*piece = (struct piece){*buffer, skip, bytes, offset, fd};
 		*buffer = other;
 		writer->put++;
+		writer->unwritten += bytes;
 		pthread_cond_broadcast(&writer->changed);
 	} else {
 		piece->buffer = other;
@@ -99,6 +102,14 @@ int writer_flush(struct writer *writer)
 	int r = writer->error;
 	pthread_mutex_unlock(&writer->lock);
 	return r;
+}
+
+size_t writer_unwritten(struct writer *writer)
+{
+	pthread_mutex_lock(&writer->lock);
+	size_t bytes = writer->unwritten;
+	pthread_mutex_unlock(&writer->lock);
+	return bytes;
 }
 
 void writer_end(struct writer *writer)

@@ -13,5 +13,7 @@ int writer_start(size_t capacity, struct writer **ret_writer);
 int writer_put(struct writer *writer, int fd, unsigned char **buffer, size_t skip, size_t bytes, off_t offset);
 // Waits until everything is written. Returns 0 or the first error (-errno).
 int writer_flush(struct writer *writer);
+// Returns how many bytes are not written yet.
+size_t writer_unwritten(struct writer *writer);
 // Discards what is not written yet. NULL: does nothing.
 void writer_end(struct writer *writer);
