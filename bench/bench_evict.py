@@ -9,6 +9,7 @@ on the GPU that CUDA_VISIBLE_DEVICES names, or on GPU 0.
   neighbour   requests of another vGPU's program while the first suspension of a vGPU of --pin pins host memory
   frameworks  which part of a program's memory can leave the GPU: PyTorch, JAX, CuPy
   training    a training in an evictable vGPU and natively, in turns, for --rounds
+  allocations cuMemAlloc and cuMemFree in an evictable vGPU and natively, in turns, for --rounds
 """
 
 import argparse
@@ -360,7 +361,30 @@ def training(options):
             worker.end()
 
 
-CASES = {case.__name__: case for case in (tenants, servers, images, neighbour, frameworks, training)}
+def allocations(options):
+    sizes = [1, 2, 4, 64] if SIM else [2, 20, 256, 4096]  # MiB
+    command = [sys.executable, f"{HERE}/evict_allocations.py", *map(str, sizes)]
+    programs, times = [], {}
+    try:
+        for name, mib in (("native", 0), ("evictable", sizes[-1] + FIXED + SPARE)):
+            programs.append(Program(f"evict-{name}", mib, command, *EVICTABLE))
+            programs[-1].expect("ready")
+            programs[-1].send("run 3")  # warms up
+            programs[-1].line()
+        for index in range(options.rounds):
+            for program in sorted(programs, key=lambda one: one.name, reverse=index % 2):
+                program.send("run 20")
+                times.setdefault(program.name, []).append([float(word) for word in program.line().split()])
+        for size, mine, other in zip(sizes, zip(*times["evict-evictable"]), zip(*times["evict-native"])):
+            ratios = [one / two for one, two in zip(mine, other)]
+            print(f"allocations of {size} MiB, with release: {median(mine):.1f} us, native {median(other):.1f} us: x "
+                  f"{median(ratios):.2f} (of single rounds {min(ratios):.2f} to {max(ratios):.2f})", flush=True)
+    finally:
+        for program in programs:
+            program.end()
+
+
+CASES = {case.__name__: case for case in (tenants, servers, images, neighbour, frameworks, training, allocations)}
 
 
 def main():

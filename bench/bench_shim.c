@@ -90,14 +90,15 @@ static CUfunction load_empty_kernel(void *library)
 // The states of a vGPU's gate: the word that the arbiter has written, and the most time that a launch may take then.
 static const struct state {
 	const char *name;
-	bool inside;
+	enum vgpu { NONE, PLAIN, EVICTABLE, VGPUS } vgpu;
 	uint32_t word;
 	double limit; // the most ns that the interposer may add to a launch
 } states[] = {
-	{"no vGPU", false, 0, 10},
-	{"vGPU", true, 0, 10},
-	{"vGPU beside sleeping ones", true, TURN_OPEN << 4 | TURN_COUNT, 10},
-	{"vGPU that has the turn", true, TURN_HELD << 4 | TURN_WANTED, 40},
+	{"no vGPU", NONE, 0, 10},
+	{"vGPU", PLAIN, 0, 10},
+	{"vGPU beside sleeping ones", PLAIN, TURN_OPEN << 4 | TURN_COUNT, 10},
+	{"vGPU that has the turn", PLAIN, TURN_HELD << 4 | TURN_WANTED, 40},
+	{"evictable vGPU", EVICTABLE, 0, 11.5},
 };
 enum { STATES = sizeof states / sizeof *states };
 
@@ -188,7 +189,8 @@ static void report_differences(struct bench_report *report, const struct state *
 					     .rule = BENCH_AT_MOST};
 		struct bench_figure direct;
 
-		if (kind != LAUNCH && state->word) // the gate's word does not matter for memory
+		// The gate's word does not matter for memory. An evictable vGPU allocates by other calls.
+		if (kind != LAUNCH && (state->word || state->vgpu == EVICTABLE))
 			continue;
 
 		for (size_t i = 0; i < turns->count; i++)
@@ -228,7 +230,8 @@ static void get_device_uuid(const char *driver, uint8_t uuid[16])
 	waitpid(child, NULL, 0);
 }
 
-static void measure(struct turns *turns, const char *interposer_path, const char *driver_path)
+static void measure(struct turns *turns, const struct state *state, const char *interposer_path,
+		    const char *driver_path)
 {
 	void *interposer = dlopen(interposer_path, RTLD_NOW), *driver = dlopen(driver_path, RTLD_NOW);
 	struct calls calls[SIDES];
@@ -240,7 +243,8 @@ static void measure(struct turns *turns, const char *interposer_path, const char
 	calls[DIRECT].function = calls[THROUGH].function = load_empty_kernel(interposer);
 	for (int warm = 0; warm < 2; warm++) { // the second run overwrites the first, which warms up
 		time_launches(calls, turns);
-		time_memory(calls, turns);
+		if (state->vgpu != EVICTABLE)
+			time_memory(calls, turns);
 	}
 	turns->count += PAIRS;
 }
@@ -265,51 +269,77 @@ static void find_library(const char *built, const char *installed, char path[409
 	}
 }
 
-// Measures all states, each in its own processes: a process enters a vGPU once, at its first call.
-static int measure_driver(struct bench_report *report, const char *interposer, const char *driver,
-			  const char *driver_name)
+// The ledger of one of the vGPUs.
+struct vgpu_ledger {
+	struct vg_ledger *ledger;
+	char path[64];
+	uint64_t entered; // how many processes have entered the vGPU
+};
+
+static void create_ledger(struct vgpu_ledger *of, enum vgpu vgpu, const char *directory, const char *driver)
 {
 	struct vg_ledger_options options = {.name = "bench",
 					    .limit = 4ull << 30,
 					    .owner = (uid_t)-1,
 					    .group = (gid_t)-1,
 					    .flags = VG_LEDGER_SIMULATED};
-	char directory[] = "/tmp/virgate-bench-XXXXXX", ledger_path[64], command[64];
+
+	if (vgpu == EVICTABLE)
+		options.flags |= VG_LEDGER_EVICTABLE;
+	get_device_uuid(driver, options.uuid);
+	snprintf(of->path, sizeof of->path, "%s/ledger%d", directory, vgpu);
+	if (vg_ledger_create(of->path, &options, &of->ledger) != 0)
+		give_up("no ledger");
+}
+
+// Measures a state in a process of its own, because a process enters a vGPU once, at its first call. Returns whether
+// it failed.
+static bool measure_state(const struct state *state, struct turns *turns, struct vgpu_ledger *of,
+			  const char *interposer, const char *driver)
+{
+	int status;
+
+	if (of->ledger) {
+		struct turn_page *page = vg_ledger_turn_page(of->ledger);
+		page->window_us = 1000000000;
+		page->patience_us = 20000;
+		page->until_ns = UINT64_MAX;
+		page->word = state->word;
+		of->entered++;
+	}
+	pid_t child = fork();
+	if (child == 0) {
+		if (of->ledger)
+			setenv("VIRGATE_LEDGER", of->path, 1);
+		else
+			unsetenv("VIRGATE_LEDGER");
+		measure(turns, state, interposer, driver);
+		if (of->ledger && vg_ledger_enters(of->ledger) != of->entered)
+			give_up("the vGPU was not entered");
+		exit(0);
+	}
+	return waitpid(child, &status, 0) != child || status != 0;
+}
+
+static int measure_driver(struct bench_report *report, const char *interposer, const char *driver,
+			  const char *driver_name)
+{
+	char directory[] = "/tmp/virgate-bench-XXXXXX", command[64];
 	struct turns *turns =
 		mmap(NULL, STATES * sizeof *turns, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct vg_ledger *ledger;
-	int failed = 0, status;
+	struct vgpu_ledger ledgers[VGPUS] = {0};
+	int failed = 0;
 
 	if (turns == MAP_FAILED || !mkdtemp(directory))
 		give_up("no memory or no temporary directory");
 	setenv("VIRGATE_SIM", "memory=4G,ctx=16M", 0);
 	setenv("VIRGATE_SIM_DIR", directory, 1);
 	setenv("VIRGATE_DRIVER", driver, 1);
-	get_device_uuid(driver, options.uuid);
-	snprintf(ledger_path, sizeof ledger_path, "%s/ledger", directory);
-	if (vg_ledger_create(ledger_path, &options, &ledger) != 0)
-		give_up("no ledger");
-	uint64_t entered = 0;
+	for (enum vgpu vgpu = PLAIN; vgpu < VGPUS; vgpu++)
+		create_ledger(&ledgers[vgpu], vgpu, directory, driver);
 	for (int i = 0; i < STATES * GENERATIONS && !failed; i++) {
 		const struct state *state = &states[i % STATES];
-		struct turn_page *page = vg_ledger_turn_page(ledger);
-		page->window_us = 1000000000;
-		page->patience_us = 20000;
-		page->until_ns = UINT64_MAX;
-		page->word = state->word;
-		entered += state->inside;
-		pid_t child = fork();
-		if (child == 0) {
-			if (state->inside)
-				setenv("VIRGATE_LEDGER", ledger_path, 1);
-			else
-				unsetenv("VIRGATE_LEDGER");
-			measure(&turns[i % STATES], interposer, driver);
-			if (vg_ledger_enters(ledger) != entered)
-				give_up("the vGPU was not entered");
-			exit(0);
-		}
-		failed |= waitpid(child, &status, 0) != child || status != 0;
+		failed |= measure_state(state, &turns[i % STATES], &ledgers[state->vgpu], interposer, driver);
 	}
 	for (int i = 0; i < STATES && !failed; i++)
 		report_differences(report, &states[i], driver_name, &turns[i]);
