@@ -1,5 +1,6 @@
 #include "daemon/eviction.h"
 
+#include "base/clock.h"
 #include "base/size.h"
 
 #include <limits.h>
@@ -63,9 +64,26 @@ void eviction_apply(struct vgpu *vgpu, uint32_t drain_ms)
 	ring_processes(vgpu, drain_ms);
 }
 
+// Returns a number that differs from those of earlier announcements, also of earlier daemons.
+static uint32_t next_announcement(void)
+{
+	static uint32_t last;
+
+	if (last == 0)
+		last = (uint32_t)(vg_clock_monotonic_ns() / 1000000);
+	last++;
+	return last ? last : ++last;
+}
+
 void eviction_set_room_comes(struct vgpu *vgpu, bool comes)
 {
-	atomic_store(&vg_ledger_pager_page(vgpu->ledger)->room_comes, comes);
+	uint32_t *announced = &vgpu->residence.announced;
+
+	if (!comes)
+		*announced = 0;
+	else if (*announced == 0)
+		*announced = next_announcement();
+	atomic_store(&vg_ledger_pager_page(vgpu->ledger)->room_comes, *announced);
 }
 
 void eviction_set_ask(struct vgpu *vgpu, uint32_t ms)

@@ -93,7 +93,8 @@ enum damage {
 struct residence {
 	// The daemon, not a user, ordered the vGPU to leave the device, because it was idle or to make room.
 	bool is_evicted;
-	bool is_called; // the user resumed the vGPU, so it returns even if no thread waits
+	uint32_t announced; // as `room_comes` in struct pager_page, if this daemon has written it; otherwise 0
+	bool is_called;	    // the user resumed the vGPU, so it returns even if no thread waits
 	enum residence_state state;
 	uint64_t wants_since_ns; // since when a thread waits for the memory; 0: no thread waits
 	uint64_t in_since_ns;

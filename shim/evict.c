@@ -23,6 +23,7 @@
 _Atomic unsigned int shim_captures;
 
 static const struct vg_ledger *ledger;
+static _Atomic uint32_t unkept; // the last announcement for which an allocation waited, and no room came; 0: none
 static const uint64_t room_patience_ns = 10000000000; // how long an allocation waits for memory that is leaving
 static const long look_for_room_ns = 500000;
 
@@ -308,27 +309,34 @@ bool shim_evict_is_possible(void)
 	return shim_evictable && !is_capturing();
 }
 
-static bool is_room_coming(void)
+// Returns the number of the announcement that other vGPUs make room. 0: no announcement, or no room came while an
+// allocation waited for it, for example because the daemon was killed.
+static uint32_t find_coming_room(void)
 {
-	return atomic_load(&vg_ledger_pager_page(ledger)->room_comes);
+	uint32_t number = atomic_load(&vg_ledger_pager_page(ledger)->room_comes);
+
+	return number == atomic_load(&unkept) ? 0 : number;
 }
 
 struct shim_evict_attempt shim_evict_begin(enum vg_entry entry)
 {
-	return (struct shim_evict_attempt){entry, vg_clock_monotonic_ns(), is_room_coming()};
+	return (struct shim_evict_attempt){entry, vg_clock_monotonic_ns(), find_coming_room()};
 }
 
 bool shim_evict_try_again(struct shim_evict_attempt *attempt, CUresult result)
 {
-	if (result != CUDA_ERROR_OUT_OF_MEMORY || !attempt->is_room_coming ||
-	    vg_clock_monotonic_ns() - attempt->began_ns > room_patience_ns)
+	if (result != CUDA_ERROR_OUT_OF_MEMORY || !attempt->room_comes)
 		return false;
+	if (vg_clock_monotonic_ns() - attempt->began_ns > room_patience_ns) {
+		atomic_store(&unkept, attempt->room_comes);
+		return false;
+	}
 	pager_leave();
 	pager_sleep(look_for_room_ns);
 	uint64_t left_ns = vg_clock_monotonic_ns();
 	pager_enter(attempt->entry);
 	attempt->began_ns += vg_clock_monotonic_ns() - left_ns; // does not count the wait while the memory is away
-	attempt->is_room_coming = is_room_coming();
+	attempt->room_comes = find_coming_room();
 	return true;
 }
 

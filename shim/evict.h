@@ -32,7 +32,7 @@ bool shim_is_evictable(CUdeviceptr address);
 struct shim_evict_attempt {
 	enum vg_entry entry;
 	uint64_t began_ns;
-	bool is_room_coming; // before the attempt
+	uint32_t room_comes; // as in struct pager_page, before the attempt; 0: do not wait
 };
 // Call it before the first attempt.
 struct shim_evict_attempt shim_evict_begin(enum vg_entry entry);

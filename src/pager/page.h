@@ -70,8 +70,9 @@ struct pager_page {
 	_Alignas(64) _Atomic uint32_t out;
 	_Atomic uint32_t suspended; // 1: a user suspended the vGPU; `out` is then 1, too
 	_Atomic uint32_t ask_ms;    // interval at which pagers check whether threads use the device; 0: never
-	// 1: memory of other vGPUs is leaving, and this one may use the device already. So it may find too little room
-	// for a moment: its memory returns in pieces, and its allocations wait.
+	// Not 0: memory of other vGPUs is leaving, and this one may use the device already. So it may find too little
+	// room for a moment: its memory returns in pieces, and its allocations wait. The number is another one each
+	// time, also from the next daemon: a process does not wait again for a number for which no room came.
 	_Atomic uint32_t room_comes;
 	// Name of the vGPU that has the device. The text may change while it is read.
 	char holder[PAGER_NAME];

@@ -192,7 +192,7 @@ TEST(late_process_does_not_announce_room)
 	CHECK_INT(second_page->out, 1);
 	write_answer(first, PAGER_LEAVING);
 	await_word(&second_page->out, 0, 5);
-	CHECK_INT(second_page->room_comes, 1);
+	CHECK(second_page->room_comes != 0);
 	write_answer(second, PAGER_COMING);
 	await_word(&second_page->out, 1, 30);
 	CHECK_INT(first_page->out, 1);
@@ -216,7 +216,7 @@ TEST(room_is_reported_until_the_other_memory_has_left)
 	second->waiting = 0;
 	write_answer(second, PAGER_RUNNING);
 	for (int i = 0; i < 50; i++) {
-		CHECK_INT(second_page->room_comes, 1);
+		CHECK(second_page->room_comes != 0);
 		poll(NULL, 0, 10);
 	}
 	CHECK_INT(first_page->room_comes, 0);
