@@ -3,7 +3,7 @@
 // It writes "ready" to the file. On SIGUSR1 it compares every word with the original one on the GPU, and writes "right"
 // or the number of wrong words. On SIGUSR2 it writes how many MiB the first GPU still grants. On SIGTERM it compares
 // and exits, with 0 if all words are right. With WEIGHTS_CHANGE=SIZE it allocates that much more on the first GPU, and
-// writes it again five times a second.
+// writes it again and again, with pauses of 20 ms.
 #include <cuda.h>
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ enum {
 	GPUS = 16,
 	PARTS = 3,
 	CHANGING = 2,
-	CHANGE_NS = 200000000,
+	CHANGE_NS = 20000000,
 	THREADS = 256,
 	BLOCKS = 1024,
 	PIECE_MIB = 16,
