@@ -15,5 +15,5 @@ int writer_put(struct writer *writer, int fd, unsigned char **buffer, size_t ski
 int writer_flush(struct writer *writer);
 // Returns how many bytes are not written yet.
 size_t writer_unwritten(struct writer *writer);
-// Discards what is not written yet. NULL: does nothing.
+// Ends the thread. Data that is not written yet is lost. NULL: does nothing.
 void writer_end(struct writer *writer);
