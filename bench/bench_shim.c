@@ -3,7 +3,7 @@
 // empty functions, which shows the interposer's own time best. A figure is the median, over many pairs of short turns
 // in several processes, of the difference between the two turns of a pair. A turn is too short to be interrupted often,
 // and a slow machine slows both turns.
-//   bench_shim [--json FILE]
+//   bench_shim [--json FILE] [--driver LIBCUDA]   with --driver: only launches, of a real driver
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -102,6 +102,12 @@ static const struct state {
 };
 enum { STATES = sizeof states / sizeof *states };
 
+// A driver to measure with.
+struct driver {
+	const char *name, *path;
+	bool is_real;
+};
+
 enum side { DIRECT, THROUGH, SIDES };
 enum call { LAUNCH, ALLOC, FREE, KINDS };
 static const struct {
@@ -178,7 +184,7 @@ static void time_memory(const struct calls calls[SIDES], struct turns *turns)
 	}
 }
 
-static void report_differences(struct bench_report *report, const struct state *state, const char *driver_name,
+static void report_differences(struct bench_report *report, const struct state *state, const struct driver *driver,
 			       struct turns *turns)
 {
 	static double differences[GENERATIONS * PAIRS];
@@ -190,7 +196,7 @@ static void report_differences(struct bench_report *report, const struct state *
 		struct bench_figure direct;
 
 		// The gate's word does not matter for memory. An evictable vGPU allocates by other calls.
-		if (kind != LAUNCH && (state->word || state->vgpu == EVICTABLE))
+		if (kind != LAUNCH && (state->word || state->vgpu == EVICTABLE || driver->is_real))
 			continue;
 
 		for (size_t i = 0; i < turns->count; i++)
@@ -198,7 +204,7 @@ static void report_differences(struct bench_report *report, const struct state *
 		bench_figure_set(&added, differences, turns->count);
 		bench_figure_set(&direct, turns->ns[kind][DIRECT], turns->count);
 		added.baseline = direct.value;
-		snprintf(added.what, sizeof added.what, "%s, %s, %s", kinds[kind].name, state->name, driver_name);
+		snprintf(added.what, sizeof added.what, "%s, %s, %s", kinds[kind].name, state->name, driver->name);
 		bench_report_add(report, &added);
 	}
 }
@@ -231,9 +237,9 @@ static void get_device_uuid(const char *driver, uint8_t uuid[16])
 }
 
 static void measure(struct turns *turns, const struct state *state, const char *interposer_path,
-		    const char *driver_path)
+		    const struct driver *of)
 {
-	void *interposer = dlopen(interposer_path, RTLD_NOW), *driver = dlopen(driver_path, RTLD_NOW);
+	void *interposer = dlopen(interposer_path, RTLD_NOW), *driver = dlopen(of->path, RTLD_NOW);
 	struct calls calls[SIDES];
 
 	if (!interposer || !driver)
@@ -243,7 +249,7 @@ static void measure(struct turns *turns, const struct state *state, const char *
 	calls[DIRECT].function = calls[THROUGH].function = load_empty_kernel(interposer);
 	for (int warm = 0; warm < 2; warm++) { // the second run overwrites the first, which warms up
 		time_launches(calls, turns);
-		if (state->vgpu != EVICTABLE)
+		if (state->vgpu != EVICTABLE && !of->is_real)
 			time_memory(calls, turns);
 	}
 	turns->count += PAIRS;
@@ -276,17 +282,17 @@ struct vgpu_ledger {
 	uint64_t entered; // how many processes have entered the vGPU
 };
 
-static void create_ledger(struct vgpu_ledger *of, enum vgpu vgpu, const char *directory, const char *driver)
+static void create_ledger(struct vgpu_ledger *of, enum vgpu vgpu, const char *directory, const struct driver *driver)
 {
 	struct vg_ledger_options options = {.name = "bench",
 					    .limit = 4ull << 30,
 					    .owner = (uid_t)-1,
 					    .group = (gid_t)-1,
-					    .flags = VG_LEDGER_SIMULATED};
+					    .flags = driver->is_real ? 0 : VG_LEDGER_SIMULATED};
 
 	if (vgpu == EVICTABLE)
 		options.flags |= VG_LEDGER_EVICTABLE;
-	get_device_uuid(driver, options.uuid);
+	get_device_uuid(driver->path, options.uuid);
 	snprintf(of->path, sizeof of->path, "%s/ledger%d", directory, vgpu);
 	if (vg_ledger_create(of->path, &options, &of->ledger) != 0)
 		give_up("no ledger");
@@ -295,7 +301,7 @@ static void create_ledger(struct vgpu_ledger *of, enum vgpu vgpu, const char *di
 // Measures a state in a process of its own, because a process enters a vGPU once, at its first call. Returns whether
 // it failed.
 static bool measure_state(const struct state *state, struct turns *turns, struct vgpu_ledger *of,
-			  const char *interposer, const char *driver)
+			  const char *interposer, const struct driver *driver)
 {
 	int status;
 
@@ -321,8 +327,7 @@ static bool measure_state(const struct state *state, struct turns *turns, struct
 	return waitpid(child, &status, 0) != child || status != 0;
 }
 
-static int measure_driver(struct bench_report *report, const char *interposer, const char *driver,
-			  const char *driver_name)
+static int measure_driver(struct bench_report *report, const char *interposer, const struct driver *driver)
 {
 	char directory[] = "/tmp/virgate-bench-XXXXXX", command[64];
 	struct turns *turns =
@@ -334,7 +339,7 @@ static int measure_driver(struct bench_report *report, const char *interposer, c
 		give_up("no memory or no temporary directory");
 	setenv("VIRGATE_SIM", "memory=4G,ctx=16M", 0);
 	setenv("VIRGATE_SIM_DIR", directory, 1);
-	setenv("VIRGATE_DRIVER", driver, 1);
+	setenv("VIRGATE_DRIVER", driver->path, 1);
 	for (enum vgpu vgpu = PLAIN; vgpu < VGPUS; vgpu++)
 		create_ledger(&ledgers[vgpu], vgpu, directory, driver);
 	for (int i = 0; i < STATES * GENERATIONS && !failed; i++) {
@@ -342,7 +347,7 @@ static int measure_driver(struct bench_report *report, const char *interposer, c
 		failed |= measure_state(state, &turns[i % STATES], &ledgers[state->vgpu], interposer, driver);
 	}
 	for (int i = 0; i < STATES && !failed; i++)
-		report_differences(report, &states[i], driver_name, &turns[i]);
+		report_differences(report, &states[i], driver, &turns[i]);
 	munmap(turns, STATES * sizeof *turns);
 	snprintf(command, sizeof command, "rm -rf '%s'", directory);
 	return failed | (system(command) != 0);
@@ -352,18 +357,29 @@ int main(int argc, char **argv)
 {
 	char interposer[4096], simulated[4096], empty[4096];
 	struct bench_report *report = bench_report_create();
+	const char *json = NULL, *real = NULL;
 	int failed;
 
-	if (argc != 1 && !(argc == 3 && strcmp(argv[1], "--json") == 0)) {
-		fprintf(stderr, "usage: bench_shim [--json FILE]\n");
-		return 2;
+	for (int i = 1; i < argc; i += 2) {
+		const char **value = strcmp(argv[i], "--json") == 0	? &json
+				     : strcmp(argv[i], "--driver") == 0 ? &real
+									: NULL;
+		if (!value || i + 1 == argc) {
+			fprintf(stderr, "usage: bench_shim [--json FILE] [--driver LIBCUDA]\n");
+			return 2;
+		}
+		*value = argv[i + 1];
 	}
 	if (!report)
 		give_up("no memory");
 	find_library("shim/libvirgate-cuda.so", "libvirgate-cuda.so", interposer);
+	if (real) {
+		failed = measure_driver(report, interposer, &(struct driver){"GPU", real, true});
+		return bench_report_finish(report, json) | failed;
+	}
 	find_library("sim/libcuda.so.1", "sim/libcuda.so.1", simulated);
 	find_library("tests/shim/libfake-driver.so", NULL, empty);
-	failed = measure_driver(report, interposer, simulated, "simulator");
-	failed |= measure_driver(report, interposer, empty, "empty driver");
-	return bench_report_finish(report, argc == 3 ? argv[2] : NULL) | failed;
+	failed = measure_driver(report, interposer, &(struct driver){"simulator", simulated, false});
+	failed |= measure_driver(report, interposer, &(struct driver){"empty driver", empty, false});
+	return bench_report_finish(report, json) | failed;
 }
