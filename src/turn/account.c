@@ -21,6 +21,11 @@ double turn_limit_depth(const struct turn_arbiter *arbiter, const struct turn_vg
 	return depth < most ? depth : most;
 }
 
+double turn_limit_again(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu)
+{
+	return turn_limit_depth(arbiter, vgpu) - (double)arbiter->rules.limit_early_ns * vgpu->weight;
+}
+
 static void charge_vgpu(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, uint64_t ns)
 {
 	vgpu->charged_ns += ns;

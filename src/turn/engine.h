@@ -139,6 +139,8 @@ void turn_charge_time(struct turn_arbiter *arbiter, const struct turn_facts *fac
 void turn_weigh(struct turn_arbiter *arbiter, uint64_t now);
 double turn_budget_share(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu);
 double turn_limit_depth(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu);
+// Returns the allowance with which a vGPU that had used it up gets turns again.
+double turn_limit_again(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu);
 
 // ---- watch.c
 // Derives from the facts which vGPUs wait, contend, came back, or have a request.

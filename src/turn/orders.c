@@ -144,7 +144,7 @@ static uint64_t next_of_vgpu(const struct turn_arbiter *arbiter, int index, uint
 	if (vgpu->facts.in_flight && index != arbiter->holder && arbiter->regime == TURN_REGIME_TURNS)
 		next = turn_earlier(next, find_look(arbiter, vgpu, now));
 	if (vgpu->limited) {
-		double missing = turn_limit_depth(arbiter, vgpu) - vgpu->allowance;
+		double missing = turn_limit_again(arbiter, vgpu) - vgpu->allowance;
 		next = turn_earlier(next, now + (uint64_t)(missing / vgpu->weight) + 1000);
 	}
 	if (vgpu->request_ns && !vgpu->facts.in_flight)

@@ -47,6 +47,7 @@ void turn_rules(enum turn_mode mode, struct turn_rules *ret_rules)
 		.budget_ns = 50 * MILLISECONDS,
 		.unshared_budget = .1,
 		.limit_ns = 40 * MILLISECONDS,
+		.limit_early_ns = 4 * MILLISECONDS,
 		.beside_rate = .7,
 		.beside_gain = 1.1,
 		.beside_rest = .85,

@@ -93,6 +93,9 @@ struct turn_rules {
 	// time for which it may still run. The allowance shrinks while the vGPU runs, and grows at the rate of the
 	// share.
 	uint64_t limit_ns; // the largest allowance is the vGPU's share of this time, but at most `quantum_ns`
+	// A vGPU that has used up its allowance gets turns again this long before the allowance has its largest size.
+	// So it loses nothing if the arbiter wakes up late, and in the handover, which is not charged.
+	uint64_t limit_early_ns;
 	// Side by side.
 	bool may_be_beside; // the mode allows vGPUs to run side by side (at the same time)
 	// vGPUs continue side by side if each launches at least at this fraction of its launch rate in turns.

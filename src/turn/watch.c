@@ -51,7 +51,7 @@ static void watch_limit(const struct turn_arbiter *arbiter, struct turn_vgpu *vg
 		vgpu->limited = false;
 	else if (vgpu->allowance < EXHAUSTED_NS)
 		vgpu->limited = true;
-	else if (vgpu->allowance >= turn_limit_depth(arbiter, vgpu))
+	else if (vgpu->allowance >= turn_limit_again(arbiter, vgpu))
 		vgpu->limited = false;
 }
 

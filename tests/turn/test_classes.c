@@ -75,6 +75,35 @@ TEST(turn_ends_with_the_allowance_of_a_limit)
 	turn_destroy(arbiter);
 }
 
+// The arbiter wakes up 3 ms late each time, and so does the program. The vGPU still gets all of its limit.
+TEST(limit_is_reached_although_the_arbiter_is_late)
+{
+	struct turn_account account;
+	uint64_t now = SEC, begin;
+
+	create_arbiter(TURN_MODE_TIME);
+	add_vgpu(25, true, false);
+	set_waiting(0, now);
+	turn_decide(arbiter, facts, now, &orders);
+	for (begin = now; now < 5 * SEC;) {
+		if (get_state(0) == TURN_HELD) {
+			uint64_t until = orders.gates[0].until_ns;
+			add_launch(0, now + 200 * US, until - now);
+			turn_decide(arbiter, facts, until, &orders);
+			set_idle(0, until + 100 * US);
+			now = until + 100 * US;
+			set_waiting(0, now);
+		} else {
+			now = orders.next_ns + 3 * MS;
+		}
+		turn_decide(arbiter, facts, now, &orders);
+	}
+	turn_read(arbiter, 0, &account);
+	double part = (double)account.charged_ns / (double)(now - begin);
+	CHECK(part > .248 && part < .253);
+	turn_destroy(arbiter);
+}
+
 // Tests a kernel of 10 s, which exceeds the limit by far, and which nothing interrupts. The next launch must wait for
 // at most a second.
 TEST(overrun_limit_waits_no_longer_than_the_debt)
