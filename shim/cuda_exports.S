@@ -33,11 +33,24 @@ dlopen:
 
 /* Defines a stub for each function in turns.def. In a vGPU, the table shim_slots has the stub in place of the driver's
  * function. A stub reads the word that the daemon writes for the vGPU. If the word is 0, the stub jumps to the driver.
- * Otherwise it calls shim_turn_call(row, registers, stack).
+ * If the word only asks to count launches, the stub adds 1 to the thread's counter of launches, and calls
+ * shim_turn_call(row, registers, stack) at every 64th launch (turn.c). Otherwise it calls that function each time.
  */
 .set turn_index, 0
+.set OPEN_COUNT, 1 /* the lowest byte of a word of turn/page.h: TURN_OPEN with only TURN_COUNT */
+.set TURN_KERNEL, 1
+.set TURN_EXTENDED, 1
+.set TURN_OBJECT, 1
+.set TURN_BYTES, 0
+.set TURN_CALL, 0
+.set TURN_COPY, 0
+.set TURN_COPY_2D, 0
+.set TURN_COPY_3D, 0
+.set TURN_WAIT, 0
+.set TURN_WAIT_ALL, 0
+.set TURN_PASS, 0
 
-.macro turn name
+.macro turn name is_launch
 	.section .text.turns, "ax", @progbits
 	.balign 16
 	.type turn_\name, @function
@@ -49,6 +62,10 @@ turn_\name:
 	jne 1f
 	jmp *(shim_turn_below + 8 * turn_index)(%rip)
 1:	movl $turn_index, %eax
+.if \is_launch
+	cmpb $OPEN_COUNT, (%r11)
+	je turn_count
+.endif
 	jmp turn_call
 	.cfi_endproc
 	.size turn_\name, . - turn_\name
@@ -65,12 +82,27 @@ turn_\name:
 	.hidden shim_turn_stubs
 	.type shim_turn_stubs, @object
 shim_turn_stubs:
-#define TURN(abi, class, stream, shape) turn abi
+#define TURN(abi, class, stream, shape) turn abi TURN_##class
 #include "shim/turns.def"
 	.section .rodata.turns, "a", @progbits
 	.size shim_turn_stubs, . - shim_turn_stubs
 
 	.section .text.turns, "ax", @progbits
+	.balign 16
+	.type turn_count, @function
+turn_count: /* %eax has the row */
+	.cfi_startproc
+	movq shim_turn_launches@gottpoff(%rip), %r11
+	movl %fs:(%r11), %r10d
+	incl %r10d
+	testl $63, %r10d
+	jz turn_call
+	movl %r10d, %fs:(%r11)
+	leaq shim_turn_below(%rip), %r11
+	jmp *(%r11,%rax,8)
+	.cfi_endproc
+	.size turn_count, . - turn_count
+
 	.type turn_call, @function
 turn_call:
 	.cfi_startproc

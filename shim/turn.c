@@ -1,5 +1,5 @@
 // Makes calls wait for their vGPU's turn. While the word that the daemon writes for the vGPU (turn/page.h) is not 0,
-// the stubs in cuda_exports.S call shim_turn_call().
+// the stubs in cuda_exports.S call shim_turn_call(), except that they count most launches of an open gate themselves.
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -50,13 +50,16 @@ struct gate {
 static struct gate gates[SHIM_DEVICES];
 // In a process with several devices, the stubs read this word. So they always call shim_turn_call(), which reads the
 // word of the device.
-static const uint32_t closed_word = 1;
+static const uint32_t closed_word = TURN_CLOSED << 4;
 
 // While the gate is open, a thread adds 64 to the ledger's counter of launches at every 64th launch, instead of 1 at
 // each. Calls that are not launches, such as copies, have a count of their own for this. With a common count, every
 // 64th call could be a copy from or to host memory, which is not counted. Then the launches would never be counted.
+// The stubs count launches in the same way, and call shim_turn_call() at every 64th.
 enum { OPEN_LAUNCHES = 64 };
-static __thread SHIM_TLS unsigned int launches_open, others_open;
+_Static_assert((TURN_OPEN << 4 | TURN_COUNT) == 1, "OPEN_COUNT in cuda_exports.S");
+__thread SHIM_TLS unsigned int shim_turn_launches SHIM_HIDDEN;
+static __thread SHIM_TLS unsigned int others_open;
 static const uint64_t unknown_least_ns = 100000; // estimated duration of a kind of work that was never measured
 // how long a thread spins at most before it sleeps; to fall asleep and wake up takes about as long
 static const uint64_t spin_most_ns = 60000;
@@ -380,7 +383,7 @@ static CUresult call_at_turn(struct gate *gate, const struct call *call, CUstrea
 	if (sample)
 		shim_turn_measure_end(stream, result == CUDA_SUCCESS);
 	if (stream && result == CUDA_SUCCESS)
-		shim_turn_mark(stream, launches, all, now);
+		shim_turn_mark(stream, launches + calls - 1, all, turn_word_state(word) == TURN_OPEN, now);
 	return result;
 }
 
@@ -447,7 +450,7 @@ CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint6
 		}
 		if (rows[row].class == PASS || passes_uncounted(word, &others_open))
 			return forward(&call);
-	} else if (passes_uncounted(word, &launches_open)) {
+	} else if (passes_uncounted(word, &shim_turn_launches)) {
 		return forward(&call);
 	}
 	stream = find_stream(&call);
