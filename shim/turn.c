@@ -61,6 +61,8 @@ _Static_assert((TURN_OPEN << 4 | TURN_COUNT) == 1, "OPEN_COUNT in cuda_exports.S
 __thread SHIM_TLS unsigned int shim_turn_launches SHIM_HIDDEN;
 static __thread SHIM_TLS unsigned int others_open;
 static const uint64_t unknown_least_ns = 100000; // estimated duration of a kind of work that was never measured
+static const uint64_t open_marks_ns = 1000000;	 // see find_mark_spacing()
+static const uint64_t measure_ns = 5000000;	 // see may_measure()
 // how long a thread spins at most before it sleeps; to fall asleep and wake up takes about as long
 static const uint64_t spin_most_ns = 60000;
 
@@ -308,11 +310,37 @@ static void wait_at_gate(struct gate *gate, struct shim_turn_stream *stream)
 		turn_wait_end(&gate->process);
 }
 
+static uint64_t read_window_ns(const struct gate *gate)
+{
+	return atomic_load_explicit(&gate->process.page->window_us, memory_order_relaxed) * 1000ull;
+}
+
 static uint64_t estimate_unknown(const struct gate *gate)
 {
-	uint64_t window = atomic_load_explicit(&gate->process.page->window_us, memory_order_relaxed) * 1000ull;
+	uint64_t window = read_window_ns(gate);
 
 	return window > unknown_least_ns ? window : unknown_least_ns;
+}
+
+// Returns how much work a thread launches between two marks. An event takes some microseconds of the host's time, about
+// as long as a launch. While the gate is open, no other vGPU waits for the end of the work, so there are few marks.
+static uint64_t find_mark_spacing(const struct gate *gate, uint32_t word)
+{
+	return turn_word_state(word) == TURN_OPEN ? open_marks_ns : read_window_ns(gate) / 4;
+}
+
+// Returns whether to measure a launch that is due for it. Measuring takes as long as some launches, so the process
+// measures short ones at most once in `measure_ns`.
+static bool may_measure(uint64_t estimate, uint64_t now)
+{
+	static _Atomic uint64_t measured_ns;
+
+	if (estimate >= unknown_least_ns)
+		return true;
+	if (now - atomic_load_explicit(&measured_ns, memory_order_relaxed) < measure_ns)
+		return false;
+	atomic_store_explicit(&measured_ns, now, memory_order_relaxed);
+	return true;
 }
 
 // Returns true for a call that need not be counted now. While the gate is open, only every 64th call (OPEN_LAUNCHES) of
@@ -326,8 +354,8 @@ static bool passes_uncounted(uint32_t word, unsigned int *calls)
 
 // While the vGPU has its turn, a thread reports several short launches at once, with a later launch, because reading
 // the clock for each of them costs too much.
-enum { LATER_LAUNCHES = 16 };
-static const uint64_t later_most_ns = 20000;
+enum { LATER_LAUNCHES = 32 };
+static const uint64_t later_most_ns = 40000;
 static __thread SHIM_TLS struct {
 	const struct gate *gate;
 	uint32_t word; // the gate's word (turn/page.h) at the time of these launches
@@ -357,11 +385,13 @@ static CUresult call_at_turn(struct gate *gate, const struct call *call, CUstrea
 	bool sample;
 	uint64_t estimate = turn_estimate(&shim_turn_estimates, shape, estimate_unknown(gate), &sample);
 	CUresult result;
+	int error;
 
 	if (!sample && report_later(gate, word, handle, estimate))
 		return forward(call);
 	if (!follow_slot(gate))
 		return forward(call);
+	error = errno;
 	struct shim_turn_stream *stream = shim_turn_stream(handle);
 	unsigned int launches = 1 + unreported.launches;
 	uint64_t all = estimate * calls + unreported.ns;
@@ -378,12 +408,13 @@ static CUresult call_at_turn(struct gate *gate, const struct call *call, CUstrea
 	unreported.ns = 0;
 	if (turn_count_launches(&gate->process, launches + calls - 1, all, now))
 		wake_arbiter(gate);
-	sample = sample && stream && shim_turn_measure_begin(stream, shape);
+	sample = sample && stream && may_measure(estimate, now) && shim_turn_measure_begin(stream, shape);
 	result = forward(call);
 	if (sample)
 		shim_turn_measure_end(stream, result == CUDA_SUCCESS);
 	if (stream && result == CUDA_SUCCESS)
-		shim_turn_mark(stream, launches + calls - 1, all, turn_word_state(word) == TURN_OPEN, now);
+		shim_turn_mark(stream, launches + calls - 1, all, find_mark_spacing(gate, word), now);
+	errno = error;
 	return result;
 }
 
@@ -402,6 +433,7 @@ static CUresult wait_for_work(struct gate *gate, const struct call *call)
 	CUresult result;
 	uint32_t began = vg_ledger_restores(gate->ledger);
 	uint64_t began_ns;
+	int error = errno;
 
 	if (!follow_slot(gate) || !atomic_load_explicit(&gate->process.slot->eta_ns, memory_order_relaxed))
 		return forward(call);
@@ -410,11 +442,12 @@ static CUresult wait_for_work(struct gate *gate, const struct call *call)
 	result = forward(call);
 	if (!is_restored_since(gate, began))
 		turn_watch_end(&gate->process);
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (rows[call->row].class == WAIT_ALL)
-		note_work_end(call, began_ns);
-	report_flight(gate);
+	if (result == CUDA_SUCCESS) {
+		if (rows[call->row].class == WAIT_ALL)
+			note_work_end(call, began_ns);
+		report_flight(gate);
+	}
+	errno = error;
 	return result;
 }
 
@@ -435,7 +468,6 @@ CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint6
 	struct gate *gate = find_gate();
 	uint32_t word = read_word(gate, memory_order_relaxed);
 	CUstream stream;
-	int error = errno;
 
 	// In a process with several devices, the stubs call this function without reading the word of this device. So
 	// the device's gate may be open.
@@ -443,11 +475,8 @@ CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint6
 		return forward(&call);
 	if (rows[row].class > OBJECT) { // not a launch
 		count_copy(gate, &call);
-		if (rows[row].class == WAIT || rows[row].class == WAIT_ALL) {
-			CUresult result = wait_for_work(gate, &call);
-			errno = error;
-			return result;
-		}
+		if (rows[row].class == WAIT || rows[row].class == WAIT_ALL)
+			return wait_for_work(gate, &call);
 		if (rows[row].class == PASS || passes_uncounted(word, &others_open))
 			return forward(&call);
 	} else if (passes_uncounted(word, &shim_turn_launches)) {
@@ -456,7 +485,5 @@ CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint6
 	stream = find_stream(&call);
 	if (is_captured(stream) || is_host_copy(&call))
 		return forward(&call);
-	CUresult result = call_at_turn(gate, &call, stream, turn_word_state(word) == TURN_OPEN ? OPEN_LAUNCHES : 1);
-	errno = error;
-	return result;
+	return call_at_turn(gate, &call, stream, turn_word_state(word) == TURN_OPEN ? OPEN_LAUNCHES : 1);
 }

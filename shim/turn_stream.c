@@ -11,16 +11,11 @@
 #include "shim/turn.h"
 #include "turn/estimate.h"
 
-enum { STREAMS = 64, MARKS = 64 };
-// A mark is recorded in a stream after `launches` launches at the latest. It is recorded earlier if the estimate of the
-// work since the last mark is large enough: at least `ns`. It must also be at least 1 / MARK_PART of the estimate of
-// the work before all marks that are not reached yet. So a long queue of work seldom needs more than the MARKS that a
-// stream has. While the gate is open, there are fewer marks, because they cost time, and no other vGPU waits for the
-// end of the work.
-static const struct spacing {
-	unsigned int launches;
-	uint64_t ns;
-} held_spacing = {64, 50000}, open_spacing = {1024, 1000000};
+enum { STREAMS = 64, MARKS = 64, MARK_LAUNCHES = 1024 };
+// A mark is recorded in a stream after MARK_LAUNCHES launches at the latest. It is recorded earlier if the estimate of
+// the work since the last mark is as large as the caller says. It must also be at least 1 / MARK_PART of the estimate
+// of the work before all marks that are not reached yet. So a long queue of work seldom needs more than the MARKS that
+// a stream has.
 enum { MARK_PART = 16 };
 // running work is expected to need at least 1 / LATE_PART of its estimate from now on
 enum { LATE_PART = 4 };
@@ -173,19 +168,17 @@ static void put_mark(struct shim_turn_stream *stream, uint64_t now)
 	stream->open_launches = 0;
 }
 
-void shim_turn_mark(struct shim_turn_stream *stream, unsigned int launches, uint64_t estimate_ns, bool is_open,
+void shim_turn_mark(struct shim_turn_stream *stream, unsigned int launches, uint64_t estimate_ns, uint64_t every_ns,
 		    uint64_t now)
 {
-	const struct spacing *spacing = is_open ? &open_spacing : &held_spacing;
-
 	vg_lock_acquire(&stream->lock);
 	if (!stream->count && !stream->open_launches)
 		stream->since_ns = now;
 	stream->open_ns += estimate_ns;
 	stream->launched_ns = now;
 	stream->open_launches += launches;
-	if (stream->open_launches >= spacing->launches ||
-	    (stream->open_ns >= spacing->ns && stream->open_ns >= stream->marked_ns / MARK_PART))
+	if (stream->open_launches >= MARK_LAUNCHES ||
+	    (stream->open_ns >= every_ns && stream->open_ns >= stream->marked_ns / MARK_PART))
 		put_mark(stream, now);
 	vg_lock_release(&stream->lock);
 }
