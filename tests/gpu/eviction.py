@@ -36,7 +36,8 @@ class Server:
             return None
         line = os.read(self.process.stdout.fileno(), 64)
         if not line:
-            raise Failure(f"{self.name} has ended: {self.process.stderr.read()[-600:]}")
+            errors = self.process.communicate()[1]
+            raise Failure(f"{self.name} has ended with {self.process.returncode}: {errors[-600:]}")
         return line.decode().strip()
 
     def send(self, words):
@@ -381,7 +382,7 @@ def computes_right_under_kills(nvml):
 
     # A program checks its memory on the host, for which it has a third of the time. The limits of the vGPUs decide that
     # only one of them fits, so less memory is enough on a GPU.
-    size = SERVER_MIB if SIM else SERVER_MIB // 4
+    size = SERVER_MIB if SIM else SERVER_MIB // 4 // 2 * 2  # MiB, an even number
 
     def replay(_):
         return [f"{PROGRAMS}/replay", str(size)]
