@@ -61,8 +61,8 @@ _Static_assert((TURN_OPEN << 4 | TURN_COUNT) == 1, "OPEN_COUNT in cuda_exports.S
 __thread SHIM_TLS unsigned int shim_turn_launches SHIM_HIDDEN;
 static __thread SHIM_TLS unsigned int others_open;
 static const uint64_t unknown_least_ns = 100000; // estimated duration of a kind of work that was never measured
-static const uint64_t open_marks_ns = 1000000;	 // see find_mark_spacing()
-static const uint64_t measure_ns = 5000000;	 // see may_measure()
+static const uint64_t open_marks_ns = 1000000, marks_least_ns = 50000; // see find_mark_spacing()
+static const uint64_t measure_ns = 5000000;			       // see may_measure()
 // how long a thread spins at most before it sleeps; to fall asleep and wake up takes about as long
 static const uint64_t spin_most_ns = 60000;
 
@@ -323,10 +323,15 @@ static uint64_t estimate_unknown(const struct gate *gate)
 }
 
 // Returns how much work a thread launches between two marks. An event takes some microseconds of the host's time, about
-// as long as a launch. While the gate is open, no other vGPU waits for the end of the work, so there are few marks.
+// as long as a launch. While the gate is open, no other vGPU waits for the end of the work, so there are few marks. A
+// thread that waits for the window learns from the marks how much of its work has ended, so a small window needs more.
 static uint64_t find_mark_spacing(const struct gate *gate, uint32_t word)
 {
-	return turn_word_state(word) == TURN_OPEN ? open_marks_ns : read_window_ns(gate) / 4;
+	uint64_t ns = read_window_ns(gate) / 8;
+
+	if (turn_word_state(word) == TURN_OPEN)
+		return open_marks_ns;
+	return ns > marks_least_ns ? ns : marks_least_ns;
 }
 
 // Returns whether to measure a launch that is due for it. Measuring takes as long as some launches, so the process
@@ -355,7 +360,7 @@ static bool passes_uncounted(uint32_t word, unsigned int *calls)
 // While the vGPU has its turn, a thread reports several short launches at once, with a later launch, because reading
 // the clock for each of them costs too much.
 enum { LATER_LAUNCHES = 32 };
-static const uint64_t later_most_ns = 40000;
+static const uint64_t later_most_ns = 20000;
 static __thread SHIM_TLS struct {
 	const struct gate *gate;
 	uint32_t word; // the gate's word (turn/page.h) at the time of these launches
