@@ -61,7 +61,7 @@ _Static_assert((TURN_OPEN << 4 | TURN_COUNT) == 1, "OPEN_COUNT in cuda_exports.S
 __thread SHIM_TLS unsigned int shim_turn_launches SHIM_HIDDEN;
 static __thread SHIM_TLS unsigned int others_open;
 static const uint64_t unknown_least_ns = 100000; // estimated duration of a kind of work that was never measured
-static const uint64_t open_marks_ns = 1000000, marks_least_ns = 50000; // see find_mark_spacing()
+static const uint64_t open_marks_ns = 4000000, marks_least_ns = 50000; // see find_mark_spacing()
 static const uint64_t measure_ns = 5000000;			       // see may_measure()
 // how long a thread spins at most before it sleeps; to fall asleep and wake up takes about as long
 static const uint64_t spin_most_ns = 60000;
