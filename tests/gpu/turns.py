@@ -246,7 +246,7 @@ def shares_hold_in_evictable_vgpus():
 
 
 def idle_time_is_not_lost():
-    tenant = Tenant(30)
+    tenant = Tenant(30, name="alone")
     try:
         begin, alone = time.monotonic(), 0
         # on a busy host, the program may print nothing for a second, so try again
@@ -258,12 +258,16 @@ def idle_time_is_not_lost():
         other.process.wait()
         other.process.timer.cancel()
         for _ in range(5):
-            begin = time.monotonic()
+            begin, waited = time.monotonic(), vgpu("alone")["turns"]["waited"]
             time.sleep(1)
             after = tenant.rate(begin, time.monotonic())
-            if after > 0.8 * alone:
+            waited = vgpu("alone")["turns"]["waited"] - waited
+            # the rate on a simulated GPU depends on what else runs on the host, so there it is enough not to wait
+            if after > 0.8 * alone or (SIM and after and waited < 0.1):
                 break
-        check(after > 0.8 * alone, f"{after:.0f} /s after the other has gone, {alone:.0f} before it came")
+        else:
+            raise Failure(f"{after:.0f} /s after the other has gone, of which it waits {waited:.2f} s; {alone:.0f} /s "
+                          f"before the other came")
         return f"{after / alone * 100:.0f} %"
     finally:
         tenant.end()
