@@ -465,13 +465,15 @@ static uint64_t wait_behind_many_marks(void)
 	const struct row *row = row_of("cuLaunchKernel");
 
 	keep_busy(true);
-	page->window_us = 1000000000;
+	page->window_us = 400; // a mark for each 50 us
+	page->ahead_ns = vg_clock_monotonic_ns() + 3600000000000;
 	for (int i = 0; i < 4000; i++) // each takes 20 us
 		CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
 	keep_busy(false);
 	// In a new turn, the interposer reports the first launch to the arbiter at once.
 	order(TURN_HELD, 0);
 	page->window_us = 100;
+	page->ahead_ns = 0;
 	page->patience_us = 1000000;
 	uint64_t begun = vg_clock_monotonic_ns();
 	CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
@@ -498,6 +500,36 @@ static void many_marks_body(void)
 TEST(work_beyond_the_marks_ends_as_soon)
 {
 	TENANT(64 * MIB, 0, many_marks_body);
+}
+
+// Launches a kernel of 20 us, and returns how many events were recorded, apart from one measurement in 5 ms.
+static unsigned int count_events(enum turn_state state, int launches)
+{
+	const struct row *row = row_of("cuLaunchKernel");
+
+	order(TURN_HELD, 0);
+	for (int i = 0; i < 8; i++) // these calls measure the function
+		CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
+	order(state, state == TURN_OPEN ? TURN_COUNT : 0);
+	unsigned int marks = echo->marks;
+	uint64_t begun = vg_clock_monotonic_ns();
+	for (int i = 0; i < launches; i++)
+		CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
+	unsigned int measured = 2 * (unsigned int)((vg_clock_monotonic_ns() - begun) / 5000000 + 1);
+	marks = echo->marks - marks;
+	return marks > measured ? marks - measured : 0;
+}
+
+static void few_events_body(void)
+{
+	start();
+	CHECK(count_events(TURN_OPEN, 6400) <= 6400 * 20 / 4000);
+	CHECK(count_events(TURN_HELD, 6400) <= 6400 / 1024);
+}
+
+TEST(short_launches_record_few_events)
+{
+	TENANT(64 * MIB, 0, few_events_body);
 }
 
 static void other_capture_body(void)
