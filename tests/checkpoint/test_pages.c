@@ -230,6 +230,13 @@ TEST(errors_of_criu_are_explained)
 	write_text("log", "(00.1) Error (criu/cr-restore.c:1230): Can't fork for 29303: Cannot allocate memory\n");
 	criu_reason(path_of("log"), text, sizeof text);
 	CHECK_STR(text, "Error (criu/cr-restore.c:1230): Can't fork for 29303: Cannot allocate memory");
+	write_text("log",
+		   "Error (criu/files-reg.c:2175): File run/virgate/ledgers/a has bad size 1142784 (expect 1011712)\n");
+	criu_reason(path_of("log"), text, sizeof text);
+	CHECK_CONTAINS(text, "the programs ran in a vGPU of another version of Virgate");
+	write_text("log", "Error (criu/files-reg.c:2175): File usr/bin/true has bad size 8 (expect 9)\n");
+	criu_reason(path_of("log"), text, sizeof text);
+	CHECK_STR(text, "Error (criu/files-reg.c:2175): File usr/bin/true has bad size 8 (expect 9)");
 }
 
 // Runs a failing dump in a child with limits and mounts of its own. Returns 0 if the dump failed as expected.

@@ -32,6 +32,9 @@ static const char *find_advice(const char *error)
 		{"Can't fork for ",
 		 "a pid of the image was taken meanwhile: end who has it, or restore in a new pid namespace",
 		 .also = "File exists"},
+		{"has bad size",
+		 "the programs ran in a vGPU of another version of Virgate: restore them with that version",
+		 .also = "/ledgers/"},
 	};
 
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
