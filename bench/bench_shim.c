@@ -307,7 +307,8 @@ static bool measure_state(const struct state *state, struct turns *turns, struct
 
 	if (of->ledger) {
 		struct turn_page *page = vg_ledger_turn_page(of->ledger);
-		page->window_us = 1000000000;
+		page->window_us = 1500; // as in a turn: the window decides how many events there are
+		page->ahead_ns = vg_clock_monotonic_ns() + 3600000000000; // but no launch waits for it
 		page->patience_us = 20000;
 		page->until_ns = UINT64_MAX;
 		page->word = state->word;
