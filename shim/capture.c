@@ -36,7 +36,7 @@ static void note_end(CUstream stream, bool per_thread)
 	SHIM_EXPORT CUresult CUDAAPI abi parameters           \
 	{                                                     \
 		CUresult result;                              \
-		shim_turn_captures = true;                    \
+		shim_turns.captures = true;                   \
 		result = REAL(abi)(__VA_ARGS__);              \
 		if (result == CUDA_SUCCESS && shim_evictable) \
 			note_begin(stream, per_thread);       \

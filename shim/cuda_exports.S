@@ -33,10 +33,15 @@ dlopen:
 
 /* Defines a stub for each function in turns.def. In a vGPU, the table shim_slots has the stub in place of the driver's
  * function. A stub reads the word that the daemon writes for the vGPU. If the word is 0, the stub jumps to the driver.
- * If the word only asks to count launches, the stub adds 1 to the thread's counter of launches, and calls
- * shim_turn_call(row, registers, stack) at every 64th launch (turn.c). Otherwise it calls that function each time.
+ * If the word only asks to count launches, the stub counts the launch, and jumps to the driver except at every 64th
+ * launch. Otherwise it calls shim_turn_pass(row, registers, stack), which returns where to jump, or NULL: then it calls
+ * shim_turn_call() with the same arguments (turn.c). turn.c asserts the following numbers.
  */
 .set turn_index, 0
+.set COUNTS, 8 /* offset in shim_turns */
+.set ROWS, 16 /* offset in shim_turns */
+.set ROW, 16 /* size of a row */
+.set OPEN_STEP, 1 << 26
 .set OPEN_COUNT, 1 /* the lowest byte of a word of turn/page.h: TURN_OPEN with only TURN_COUNT */
 .set TURN_KERNEL, 1
 .set TURN_EXTENDED, 1
@@ -52,19 +57,27 @@ dlopen:
 
 .macro turn name is_launch
 	.section .text.turns, "ax", @progbits
+.if \is_launch
+	.balign 64
+.else
 	.balign 16
+.endif
 	.type turn_\name, @function
 turn_\name:
 	.cfi_startproc
 	endbr64
-	movq shim_turn_word(%rip), %r11
+	movq shim_turns(%rip), %r11
 	cmpl $0, (%r11)
-	jne 1f
-	jmp *(shim_turn_below + 8 * turn_index)(%rip)
-1:	movl $turn_index, %eax
+	jne 2f
+1:	jmp *(shim_turns + ROWS + ROW * turn_index)(%rip)
+2:	movl $turn_index, %eax
 .if \is_launch
 	cmpb $OPEN_COUNT, (%r11)
-	je turn_count
+	jne turn_call
+	movslq (shim_turns + COUNTS)(%rip), %r11
+	addl $OPEN_STEP, %fs:(%r11)
+	jnz 1b
+	subl $OPEN_STEP, %fs:(%r11)
 .endif
 	jmp turn_call
 	.cfi_endproc
@@ -88,23 +101,9 @@ shim_turn_stubs:
 	.size shim_turn_stubs, . - shim_turn_stubs
 
 	.section .text.turns, "ax", @progbits
-	.balign 16
-	.type turn_count, @function
-turn_count: /* %eax has the row */
-	.cfi_startproc
-	movq shim_turn_launches@gottpoff(%rip), %r11
-	movl %fs:(%r11), %r10d
-	incl %r10d
-	testl $63, %r10d
-	jz turn_call
-	movl %r10d, %fs:(%r11)
-	leaq shim_turn_below(%rip), %r11
-	jmp *(%r11,%rax,8)
-	.cfi_endproc
-	.size turn_count, . - turn_count
-
+	.balign 64
 	.type turn_call, @function
-turn_call:
+turn_call: /* %eax has the row */
 	.cfi_startproc
 	pushq %rbp
 	.cfi_def_cfa_offset 16
@@ -117,8 +116,29 @@ turn_call:
 	pushq %rdx
 	pushq %rsi
 	pushq %rdi
+	pushq %rax
+	pushq %rax /* aligns the stack */
 	movl %eax, %edi
-	movq %rsp, %rsi
+	leaq 16(%rsp), %rsi
+	leaq 16(%rbp), %rdx
+	call shim_turn_pass
+	testq %rax, %rax
+	jz 1f
+	movq %rax, %r11
+	addq $16, %rsp
+	popq %rdi
+	popq %rsi
+	popq %rdx
+	popq %rcx
+	popq %r8
+	popq %r9
+	popq %rbp
+	.cfi_remember_state
+	.cfi_def_cfa %rsp, 8
+	jmp *%r11
+	.cfi_restore_state
+1:	movl (%rsp), %edi
+	leaq 16(%rsp), %rsi
 	leaq 16(%rbp), %rdx
 	call shim_turn_call
 	leave

@@ -19,25 +19,22 @@
 enum class { KERNEL, EXTENDED, OBJECT, BYTES, CALL, COPY, COPY_2D, COPY_3D, WAIT, WAIT_ALL, PASS };
 enum { NONE = -1 };
 
-static const struct {
-	unsigned short entry;
-	unsigned char class;
-	signed char stream, shape;
-} rows[SHIM_TURN_COUNT] = {
-#define TURN(abi, class, stream, shape) {VG_ENTRY_##abi, class, stream, shape},
+static const uint32_t open_word;
+// Without a vGPU, `word` points to 0: an open gate.
+struct shim_turns shim_turns = {
+	.word = (const _Atomic uint32_t *)&open_word,
+	.rows =
+		{
+#define TURN(abi, class, stream, shape) {NULL, VG_ENTRY_##abi, class, stream, shape, false},
 #include "shim/turns.def"
 #undef TURN
+		},
 };
 
 // each element is the distance of a stub from this table
 extern const int32_t shim_turn_stubs[SHIM_TURN_COUNT] SHIM_HIDDEN;
+void *shim_turn_pass(unsigned int row, const uint64_t *registers, const uint64_t *stack) SHIM_HIDDEN;
 CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint64_t *stack) SHIM_HIDDEN;
-
-void *shim_turn_below[SHIM_TURN_COUNT] SHIM_HIDDEN;
-static const uint32_t open_word;
-// Points to the word that the stubs read before each call (turn/page.h). Without a vGPU, it points to 0: an open gate.
-const _Atomic uint32_t *shim_turn_word SHIM_HIDDEN = (const _Atomic uint32_t *)&open_word;
-_Atomic bool shim_turn_captures;
 
 // The gate of a device. The words by which the daemon opens and closes it are in the ledger of this process's vGPU on
 // the device.
@@ -55,11 +52,33 @@ static const uint32_t closed_word = TURN_CLOSED << 4;
 // While the gate is open, a thread adds 64 to the ledger's counter of launches at every 64th launch, instead of 1 at
 // each. Calls that are not launches, such as copies, have a count of their own for this. With a common count, every
 // 64th call could be a copy from or to host memory, which is not counted. Then the launches would never be counted.
-// The stubs count launches in the same way, and call shim_turn_call() at every 64th.
-enum { OPEN_LAUNCHES = 64 };
+// The stubs count launches in the same way, and call shim_turn_call() at every 64th. The counts grow in steps of
+// OPEN_STEP, so a 64th call lets them overflow to 0, which is quick to notice.
+enum { OPEN_LAUNCHES = 64, OPEN_STEP = 1 << 26 };
+// While the vGPU has its turn, a thread reports several short launches together, with a later one, because reading
+// the clock for each of them costs too much: at most LATER_LAUNCHES, which together take at most 1 / LATER_PART of the
+// window (but later_least_ns to later_most_ns). The first launch after the thread has waited for work is reported
+// immediately, so that the vGPU does not seem to be idle.
+enum { LATER_LAUNCHES = 32, LATER_PART = 16 };
+static const uint64_t later_least_ns = 20000, later_most_ns = 100000;
+
+// The counts of a thread, in one cache line.
+static __thread SHIM_TLS struct counts {
+	_Alignas(64) unsigned int open; // launches while the gate is open, in steps of OPEN_STEP
+	unsigned int others;		// the same for calls that are not launches
+	// Launches that are not reported yet.
+	uint32_t word; // the gate's word (turn/page.h) at the time of these launches; 0: report the next launch
+	unsigned int launches;
+	const struct gate *gate;
+	CUstream stream;
+	uint64_t ns, most_ns; // the sum of the estimates of these launches, and how large it may become
+} counts;
 _Static_assert((TURN_OPEN << 4 | TURN_COUNT) == 1, "OPEN_COUNT in cuda_exports.S");
-__thread SHIM_TLS unsigned int shim_turn_launches SHIM_HIDDEN;
-static __thread SHIM_TLS unsigned int others_open;
+_Static_assert(OPEN_LAUNCHES == (UINT32_MAX >> 26) + 1 && OPEN_STEP == 1 << 26, "OPEN_STEP in cuda_exports.S");
+_Static_assert(offsetof(struct shim_turns, counts) == 8 && offsetof(struct shim_turns, rows) == 16 &&
+		       sizeof(struct shim_turn_row) == 16 && offsetof(struct counts, open) == 0,
+	       "COUNTS, ROWS and ROW in cuda_exports.S");
+
 static const uint64_t unknown_least_ns = 100000; // estimated duration of a kind of work that was never measured
 static const uint64_t open_marks_ns = 4000000, marks_least_ns = 50000; // see find_mark_spacing()
 static const uint64_t measure_ns = 5000000;			       // see may_measure()
@@ -101,22 +120,25 @@ void shim_turn_start(struct vg_ledger *const *ledgers, unsigned int count)
 	for (unsigned int i = 0; i < count; i++)
 		if (!init_gate(&gates[i], i, ledgers[i]))
 			return;
-	shim_turn_word = count == 1 ? &gates[0].process.page->word : (const _Atomic uint32_t *)&closed_word;
-	for (unsigned int row = 0; row < SHIM_TURN_COUNT; row++) {
-		void **slot_of_row = &shim_slots[rows[row].entry];
-		shim_turn_below[row] = *slot_of_row;
-		if (shim_driver_has(rows[row].entry))
-			__atomic_store_n(slot_of_row, (char *)shim_turn_stubs + shim_turn_stubs[row], __ATOMIC_RELEASE);
+	shim_turns.word = count == 1 ? &gates[0].process.page->word : (const _Atomic uint32_t *)&closed_word;
+	shim_turns.counts = (int32_t)((char *)&counts - (char *)__builtin_thread_pointer());
+	for (unsigned int i = 0; i < SHIM_TURN_COUNT; i++) {
+		struct shim_turn_row *row = &shim_turns.rows[i];
+		void **slot = &shim_slots[row->entry];
+		row->below = *slot;
+		row->is_per_thread = shim_entry(row->entry)->stream != 'p';
+		if (shim_driver_has(row->entry))
+			__atomic_store_n(slot, (char *)shim_turn_stubs + shim_turn_stubs[i], __ATOMIC_RELEASE);
 	}
 }
 
 void shim_turn_stop(void)
 {
-	shim_turn_word = (const _Atomic uint32_t *)&open_word;
+	shim_turns.word = (const _Atomic uint32_t *)&open_word;
 }
 
 struct call {
-	unsigned int row;
+	const struct shim_turn_row *row;
 	const uint64_t *registers, *stack;
 };
 
@@ -134,50 +156,56 @@ static __attribute__((no_sanitize_address)) CUresult forward(const struct call *
 				  uint64_t, uint64_t, uint64_t);
 	const uint64_t *r = call->registers, *s = call->stack;
 
-	return ((function *)shim_turn_below[call->row])(r[0], r[1], r[2], r[3], r[4], r[5], s[0], s[1], s[2], s[3],
-							s[4]);
+	return ((function *)call->row->below)(r[0], r[1], r[2], r[3], r[4], r[5], s[0], s[1], s[2], s[3], s[4]);
 }
 
 static CUstream find_stream(const struct call *call)
 {
-	char flavour = shim_entry(rows[call->row].entry)->stream;
 	CUstream stream = NULL;
 
-	if (rows[call->row].class == EXTENDED) {
+	if (call->row->class == EXTENDED) {
 		const CUlaunchConfig *config = (const CUlaunchConfig *)(uintptr_t)read_argument(call, 0);
 		stream = config ? config->hStream : NULL;
-	} else if (rows[call->row].stream != NONE) {
-		stream = (CUstream)(uintptr_t)read_argument(call, rows[call->row].stream);
+	} else if (call->row->stream != NONE) {
+		stream = (CUstream)(uintptr_t)read_argument(call, call->row->stream);
 	}
 	if (stream)
 		return stream;
-	return flavour == 'p' ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD;
+	return call->row->is_per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+}
+
+static uint64_t hash_kernel(const uint64_t *registers)
+{
+	return turn_shape((const void *)(uintptr_t)registers[0],
+			  (uint64_t)(uint32_t)registers[1] * (uint32_t)registers[2] * (uint32_t)registers[3]);
+}
+
+static uint64_t hash_extended(const uint64_t *registers)
+{
+	const CUlaunchConfig *config = (const CUlaunchConfig *)(uintptr_t)registers[0];
+
+	return turn_shape((const void *)(uintptr_t)registers[1],
+			  config ? (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ : 0);
 }
 
 // Returns a hash of a call. Calls with equal hashes should take equally long.
 static uint64_t hash_shape(const struct call *call)
 {
-	const void *row = &rows[call->row];
-	const CUlaunchConfig *config;
 	uint64_t value;
 
-	switch (rows[call->row].class) {
+	switch (call->row->class) {
 	case KERNEL:
-		return turn_shape((const void *)(uintptr_t)read_argument(call, 0),
-				  (uint64_t)(uint32_t)read_argument(call, 1) * (uint32_t)read_argument(call, 2) *
-					  (uint32_t)read_argument(call, 3));
+		return hash_kernel(call->registers);
 	case EXTENDED:
-		config = (const CUlaunchConfig *)(uintptr_t)read_argument(call, 0);
-		return turn_shape((const void *)(uintptr_t)read_argument(call, 1),
-				  config ? (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ : 0);
+		return hash_extended(call->registers);
 	case OBJECT:
-		return turn_shape((const void *)(uintptr_t)read_argument(call, rows[call->row].shape), 0);
+		return turn_shape((const void *)(uintptr_t)read_argument(call, call->row->shape), 0);
 	case BYTES:
 	case COPY:
-		value = read_argument(call, rows[call->row].shape);
-		return turn_shape(row, value ? 64 - (unsigned int)__builtin_clzll(value) : 0);
+		value = read_argument(call, call->row->shape);
+		return turn_shape(call->row, value ? 64 - (unsigned int)__builtin_clzll(value) : 0);
 	default:
-		return turn_shape(row, 0);
+		return turn_shape(call->row, 0);
 	}
 }
 
@@ -188,7 +216,7 @@ static bool is_host_copy(const struct call *call)
 	const CUDA_MEMCPY2D *two = (const CUDA_MEMCPY2D *)(uintptr_t)read_argument(call, 0);
 	const CUDA_MEMCPY3D *three = (const CUDA_MEMCPY3D *)(uintptr_t)read_argument(call, 0);
 
-	switch (rows[call->row].class) {
+	switch (call->row->class) {
 	case COPY:
 		return shim_copy_is_host_address(read_argument(call, 0)) ||
 		       shim_copy_is_host_address(read_argument(call, 1));
@@ -208,7 +236,7 @@ static bool is_captured(CUstream stream)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 
-	return atomic_load_explicit(&shim_turn_captures, memory_order_relaxed) &&
+	return atomic_load_explicit(&shim_turns.captures, memory_order_relaxed) &&
 	       (REAL(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
@@ -353,32 +381,70 @@ static bool may_measure(uint64_t estimate, uint64_t now)
 // to it.
 static bool passes_uncounted(uint32_t word, unsigned int *calls)
 {
-	return turn_word_state(word) == TURN_OPEN && !turn_word_is(word, TURN_ANNOUNCE) &&
-	       ++*calls % OPEN_LAUNCHES != 0;
+	return turn_word_state(word) == TURN_OPEN && !turn_word_is(word, TURN_ANNOUNCE) && (*calls += OPEN_STEP) != 0;
 }
 
-// While the vGPU has its turn, a thread reports several short launches at once, with a later launch, because reading
-// the clock for each of them costs too much.
-enum { LATER_LAUNCHES = 32 };
-static const uint64_t later_most_ns = 20000;
-static __thread SHIM_TLS struct {
-	const struct gate *gate;
-	uint32_t word; // the gate's word (turn/page.h) at the time of these launches
-	unsigned int launches;
-	CUstream handle;
-	uint64_t ns;
-} unreported;
-
 // Returns true if the launch is short enough to be reported with a later one, and adds it to the unreported launches.
-static bool report_later(const struct gate *gate, uint32_t word, CUstream handle, uint64_t estimate)
+static bool report_later(const struct gate *gate, uint32_t word, CUstream stream, uint64_t estimate)
 {
-	if (turn_word_state(word) != TURN_HELD || turn_word_is(word, TURN_ANNOUNCE) || unreported.word != word ||
-	    unreported.gate != gate || unreported.handle != handle || unreported.launches >= LATER_LAUNCHES ||
-	    unreported.ns + estimate > later_most_ns)
+	if (!word || counts.word != word || counts.gate != gate || counts.stream != stream ||
+	    counts.launches >= LATER_LAUNCHES || counts.ns + estimate > counts.most_ns)
 		return false;
-	unreported.launches++;
-	unreported.ns += estimate;
+	counts.launches++;
+	counts.ns += estimate;
 	return true;
+}
+
+// Returns how many launches were not reported, and adds their estimates to *ns. They count as reported now. The next
+// launches in the stream may be reported later, if `word` says that the vGPU has its turn.
+static unsigned int take_unreported(const struct gate *gate, uint32_t word, CUstream stream, uint64_t *ns)
+{
+	bool may_wait = turn_word_state(word) == TURN_HELD && !turn_word_is(word, TURN_ANNOUNCE);
+	uint64_t part_ns = read_window_ns(gate) / LATER_PART;
+	unsigned int launches = counts.launches;
+
+	*ns += counts.ns;
+	counts.word = may_wait ? word : 0;
+	counts.launches = 0;
+	counts.gate = gate;
+	counts.stream = stream;
+	counts.ns = 0;
+	counts.most_ns = part_ns < later_least_ns ? later_least_ns : part_ns > later_most_ns ? later_most_ns : part_ns;
+	return launches;
+}
+
+// Returns the driver's function for most launches of a vGPU that has its turn: those that can be reported later. The
+// stub then jumps there. Otherwise returns NULL, and the stub calls shim_turn_call(), which would decide the same about
+// such a launch. But between two launches, the driver's own code pushes the interposer out of the processor's first
+// caches. So this function touches little memory, and is short.
+__attribute__((hot, aligned(64))) void *shim_turn_pass(unsigned int row, const uint64_t *registers,
+						       const uint64_t *stack)
+{
+	const struct shim_turn_row *launch = &shim_turns.rows[row];
+	struct counts *own = (struct counts *)((char *)__builtin_thread_pointer() + shim_turns.counts);
+	uint32_t word = atomic_load_explicit(shim_turns.word, memory_order_relaxed);
+	const CUlaunchConfig *config = (const CUlaunchConfig *)(uintptr_t)registers[0];
+	CUstream stream;
+	uint64_t shape;
+
+	if (!word || own->word != word || launch->class > EXTENDED || own->launches >= LATER_LAUNCHES ||
+	    atomic_load_explicit(&shim_turns.captures, memory_order_relaxed))
+		return NULL;
+	if (__builtin_expect(launch->class == KERNEL, 1)) {
+		stream = (CUstream)(uintptr_t)stack[2];
+		shape = hash_kernel(registers);
+	} else if (config) {
+		stream = config->hStream;
+		shape = hash_extended(registers);
+	} else {
+		return NULL;
+	}
+	if (!stream)
+		stream = launch->is_per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+	if (own->stream != stream || !turn_estimate_add(&shim_turn_estimates, shape, own->most_ns - own->ns, &own->ns))
+		return NULL;
+	own->launches++;
+	return launch->below;
 }
 
 // Makes the call when the vGPU has its turn. Counts `calls` calls: this one, and the calls before it that passed
@@ -398,38 +464,32 @@ static CUresult call_at_turn(struct gate *gate, const struct call *call, CUstrea
 		return forward(call);
 	error = errno;
 	struct shim_turn_stream *stream = shim_turn_stream(handle);
-	unsigned int launches = 1 + unreported.launches;
-	uint64_t all = estimate * calls + unreported.ns;
+	uint64_t all = estimate * calls;
 	now = read_clock_ns();
 	if (!turn_gate_admits(&gate->process, now)) {
 		wait_at_gate(gate, stream);
 		now = read_clock_ns();
 		word = read_word(gate, memory_order_relaxed);
 	}
-	unreported.gate = gate;
-	unreported.word = word;
-	unreported.handle = handle;
-	unreported.launches = 0;
-	unreported.ns = 0;
-	if (turn_count_launches(&gate->process, launches + calls - 1, all, now))
+	calls += take_unreported(gate, word, handle, &all);
+	if (turn_count_launches(&gate->process, calls, all, now))
 		wake_arbiter(gate);
 	sample = sample && stream && may_measure(estimate, now) && shim_turn_measure_begin(stream, shape);
 	result = forward(call);
 	if (sample)
 		shim_turn_measure_end(stream, result == CUDA_SUCCESS);
 	if (stream && result == CUDA_SUCCESS)
-		shim_turn_mark(stream, launches + calls - 1, all, find_mark_spacing(gate, word), now);
+		shim_turn_mark(stream, calls, all, find_mark_spacing(gate, word), now);
 	errno = error;
 	return result;
 }
 
 static void note_work_end(const struct call *call, uint64_t began_ns)
 {
-	int shape = rows[call->row].shape;
+	int shape = call->row->shape;
 	CUcontext context = shape == NONE ? NULL : (CUcontext)(uintptr_t)read_argument(call, shape);
 
-	shim_turn_note_end(rows[call->row].stream == NONE ? NULL : find_stream(call), context, began_ns,
-			   read_clock_ns());
+	shim_turn_note_end(call->row->stream == NONE ? NULL : find_stream(call), context, began_ns, read_clock_ns());
 }
 
 // Forwards a call that waits for work or queries it. Afterwards reports to the daemon whether work is still in flight.
@@ -440,15 +500,18 @@ static CUresult wait_for_work(struct gate *gate, const struct call *call)
 	uint64_t began_ns;
 	int error = errno;
 
-	if (!follow_slot(gate) || !atomic_load_explicit(&gate->process.slot->eta_ns, memory_order_relaxed))
+	if (!follow_slot(gate) || !atomic_load_explicit(&gate->process.slot->eta_ns, memory_order_relaxed)) {
+		counts.word = 0;
 		return forward(call);
+	}
 	began_ns = read_clock_ns();
 	turn_watch_begin(&gate->process);
 	result = forward(call);
 	if (!is_restored_since(gate, began))
 		turn_watch_end(&gate->process);
 	if (result == CUDA_SUCCESS) {
-		if (rows[call->row].class == WAIT_ALL)
+		counts.word = 0;
+		if (call->row->class == WAIT_ALL)
 			note_work_end(call, began_ns);
 		report_flight(gate);
 	}
@@ -462,14 +525,14 @@ static void count_copy(struct gate *gate, const struct call *call)
 {
 	struct shim_copy copy;
 
-	if (turn_counts_copies(&gate->process) && shim_copy_read(rows[call->row].entry, call->registers, &copy) &&
+	if (turn_counts_copies(&gate->process) && shim_copy_read(call->row->entry, call->registers, &copy) &&
 	    (!copy.stream || !is_captured(copy.stream)))
 		turn_count_copy(&gate->process, copy.direction, copy.bytes);
 }
 
 CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint64_t *stack)
 {
-	struct call call = {row, registers, stack};
+	struct call call = {&shim_turns.rows[row], registers, stack};
 	struct gate *gate = find_gate();
 	uint32_t word = read_word(gate, memory_order_relaxed);
 	CUstream stream;
@@ -478,13 +541,13 @@ CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint6
 	// the device's gate may be open.
 	if (!word)
 		return forward(&call);
-	if (rows[row].class > OBJECT) { // not a launch
+	if (call.row->class > OBJECT) { // not a launch
 		count_copy(gate, &call);
-		if (rows[row].class == WAIT || rows[row].class == WAIT_ALL)
+		if (call.row->class == WAIT || call.row->class == WAIT_ALL)
 			return wait_for_work(gate, &call);
-		if (rows[row].class == PASS || passes_uncounted(word, &others_open))
+		if (call.row->class == PASS || passes_uncounted(word, &counts.others))
 			return forward(&call);
-	} else if (passes_uncounted(word, &shim_turn_launches)) {
+	} else if (passes_uncounted(word, &counts.open)) {
 		return forward(&call);
 	}
 	stream = find_stream(&call);

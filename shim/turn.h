@@ -7,16 +7,31 @@
 
 struct vg_ledger;
 
-enum shim_turn_row {
+enum shim_turn_index {
 #define TURN(abi, class, stream, shape) SHIM_TURN_##abi,
 #include "shim/turns.def"
 #undef TURN
 	SHIM_TURN_COUNT
 };
 
-// The driver's functions that the stubs call, one for each row of turns.def.
-extern void *shim_turn_below[SHIM_TURN_COUNT];
-#define SHIM_TURN_BELOW(abi) ((__typeof__(&abi))shim_turn_below[SHIM_TURN_##abi])
+// A row of turns.def.
+struct shim_turn_row {
+	void *below; // the driver's function
+	unsigned short entry;
+	unsigned char class;
+	signed char stream, shape;
+	bool is_per_thread; // without a stream, the call works in the thread's own default stream
+};
+// What the stubs and shim_turn_pass() read at each launch is in one cache line, with the commonest rows, because the
+// driver's own code pushes most of the interposer out of the processor's first cache.
+struct shim_turns {
+	_Alignas(64) const _Atomic uint32_t *word; // the word that the stubs read (turn/page.h)
+	int32_t counts;				   // offset of the thread's counts (turn.c) from its thread pointer
+	_Atomic bool captures; // a thread has begun a capture: from now on, launches check whether they are captured
+	struct shim_turn_row rows[SHIM_TURN_COUNT];
+};
+extern struct shim_turns shim_turns SHIM_HIDDEN;
+#define SHIM_TURN_BELOW(abi) ((__typeof__(&abi))shim_turns.rows[SHIM_TURN_##abi].below)
 
 // Replaces the functions in the table shim_slots by the stubs. `ledgers` has one for each device. Call it once, before
 // the program's first call returns.
@@ -25,8 +40,6 @@ void shim_turn_start(struct vg_ledger *const *ledgers, unsigned int count);
 void shim_turn_stop(void);
 // Forgets the streams of a destroyed context, and the events in them.
 void shim_turn_forget_context(CUcontext context);
-// Notes that a thread has begun a capture. From then on, launches check whether they are captured.
-extern _Atomic bool shim_turn_captures;
 
 // The following functions track the work in flight of each stream (turn_stream.c).
 
@@ -51,4 +64,4 @@ void shim_turn_measure_end(struct shim_turn_stream *stream, bool launched);
 // Returns the estimated remaining time of the work in flight in all streams of a device. 0: nothing is in flight.
 uint64_t shim_turn_left(unsigned int device, uint64_t now);
 
-extern struct turn_estimates shim_turn_estimates;
+extern struct turn_estimates shim_turn_estimates SHIM_HIDDEN;

@@ -135,7 +135,7 @@ static bool record_event(struct shim_turn_stream *stream, CUevent *event, unsign
 // relaxed.
 static bool is_reached(CUevent event)
 {
-	if (!atomic_load_explicit(&shim_turn_captures, memory_order_relaxed))
+	if (!atomic_load_explicit(&shim_turns.captures, memory_order_relaxed))
 		return SHIM_TURN_BELOW(cuEventQuery)(event) != CUDA_ERROR_NOT_READY;
 	SHIM_RELAXED;
 	return SHIM_TURN_BELOW(cuEventQuery)(event) != CUDA_ERROR_NOT_READY;

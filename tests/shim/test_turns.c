@@ -371,11 +371,14 @@ static void launch_and_wait(uint64_t stream, const char *wait, uint64_t waits_fo
 {
 	const struct row *launch = row_of("cuLaunchKernel");
 
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++) {
 		CHECK_INT(
 			((function *)dlsym(RTLD_DEFAULT, launch->abi))(ECHO_DEVICE, 1, 1, 1, 1, 1, 1, 0, stream, 0, 0),
 			CUDA_SUCCESS);
-	CHECK(slot->eta_ns != 0);
+		// The interposer reports several short launches together. But the first launch after a wait must be
+		// reported immediately, because until then the vGPU seems to be idle.
+		CHECK(slot->eta_ns != 0);
+	}
 	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, wait))(waits_for, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), CUDA_SUCCESS);
 }
 
@@ -385,8 +388,10 @@ static void waited_for_body(void)
 
 	start();
 	order(TURN_HELD, 0);
-	launch_and_wait(stream, "cuStreamQuery", stream);
-	CHECK_INT(slot->eta_ns, 0);
+	for (int i = 0; i < 8; i++) {
+		launch_and_wait(stream, "cuStreamQuery", stream);
+		CHECK_INT(slot->eta_ns, 0);
+	}
 	keep_busy(true); // events stay pending, so no work seems to end
 	launch_and_wait(stream, "cuStreamSynchronize", other);
 	CHECK(slot->eta_ns != 0);
