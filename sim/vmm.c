@@ -388,7 +388,8 @@ CUresult CUDAAPI cuMemExportToShareableHandle(void *shareableHandle, CUmemGeneri
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
 	struct sim_physical *physical = sim_handle_find(handle);
-	if (physical && (physical->properties.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)) {
+	if (physical && !physical->foreign &&
+	    (physical->properties.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)) {
 		struct region_export what = {.kind = REGION_EXPORT_MEMORY, .id = physical->id};
 		result = CUDA_SUCCESS;
 		if (!physical->device)

@@ -472,7 +472,7 @@ CONFORM(attributes_of_neighbouring_handles)
 CONFORM(descriptors)
 {
 	CUmemGenericAllocationHandle handle, imported = 0, plain;
-	int descriptor = -1;
+	int descriptor = -1, again;
 	size_t before;
 	char link[64], target[128] = "";
 
@@ -491,6 +491,8 @@ CONFORM(descriptors)
 	WORKS(cuMemImportFromShareableHandle(&imported, (void *)(intptr_t)descriptor,
 					     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 	COSTS(memory_used() - before, BLOCK, BLOCK); // the import is the same memory
+	GIVES(cuMemExportToShareableHandle(&again, imported, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+	      CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuMemRelease(handle));
 	COSTS(memory_used() - before, BLOCK, BLOCK);
 	WORKS(cuMemRelease(imported));
