@@ -16,9 +16,10 @@ SHIM_EXPORT CUresult CUDAAPI cuMemExportToShareableHandle(void *shareable, CUmem
 		physical = shim_handle_find(handle, &bytes);
 	if (!physical)
 		return REAL(cuMemExportToShareableHandle)(shareable, handle, type, flags);
-	result = shim_shared_own(VG_ENTRY_cuMemExportToShareableHandle, physical);
-	if (result == CUDA_SUCCESS)
-		result = REAL(cuMemExportToShareableHandle)(shareable, handle, type, flags);
+	// The driver does not export imported memory (docs/hardware.md). If it did, the descriptor could outlive the
+	// process that is charged for the memory.
+	result = shim_shared_is_joined(physical) ? CUDA_ERROR_INVALID_VALUE
+						 : REAL(cuMemExportToShareableHandle)(shareable, handle, type, flags);
 	if (result != CUDA_SUCCESS) {
 		shim_physical_unref(physical);
 		return result;

@@ -236,28 +236,12 @@ void shim_shared_name_or_join(struct shim_physical *physical, uint64_t key)
 	pthread_mutex_unlock(&shim_physical_lock);
 }
 
-CUresult shim_shared_own(enum vg_entry entry, struct shim_physical *physical)
+bool shim_shared_is_joined(struct shim_physical *physical)
 {
-	uint64_t size, passed, owned = 0;
-
-	SHIM_ON_DEVICE(physical->device);
 	pthread_mutex_lock(&shim_physical_lock);
-	size = physical->is_joined ? physical->size : 0;
+	bool is_joined = physical->is_joined;
 	pthread_mutex_unlock(&shim_physical_lock);
-	CUresult result = size ? shim_charge(entry, VG_LEDGER_IMPORT, size) : CUDA_SUCCESS;
-	if (!size || result != CUDA_SUCCESS)
-		return result;
-	pthread_mutex_lock(&shim_physical_lock);
-	if (physical->is_joined) {
-		owned = size;
-		leave_shared(physical, &passed);
-		physical->is_joined = false;
-		physical->mark = 0;
-		shim_physical_resize(physical, size);
-	}
-	pthread_mutex_unlock(&shim_physical_lock);
-	shim_refund(VG_LEDGER_IMPORT, size - owned);
-	return CUDA_SUCCESS;
+	return is_joined;
 }
 
 void shim_shared_mark(struct shim_physical *physical, int descriptor)

@@ -19,10 +19,8 @@ struct shim_physical *shim_shared_join_descriptor(char kind, int descriptor);
 // Makes memory known by `key`. The memory was opened and charged here because the key was unknown. If another process
 // has used the key meanwhile, joins that process's allocation and refunds the charge.
 void shim_shared_name_or_join(struct shim_physical *physical, uint64_t key);
-// Makes this process the owner of the memory in the ledger, so that the memory is charged to it instead of to another
-// process. Call it before a descriptor of the memory is exported: the memory then stays charged as long as the
-// descriptor is open.
-CUresult shim_shared_own(enum vg_entry entry, struct shim_physical *physical);
+// Returns whether another process is charged for the memory, which this process has opened.
+bool shim_shared_is_joined(struct shim_physical *physical);
 // Sets a mark (shim/mark.h) on a descriptor of the memory. Processes that receive the descriptor then find the memory
 // by that mark.
 void shim_shared_mark(struct shim_physical *physical, int descriptor);
