@@ -291,13 +291,16 @@ TEST(a_dump_killed_while_memory_moves_is_rolled_back)
 			FAIL("recover from state %d: %s", (int)states[i], said);
 		check_is_whole(&program, "moving", &before, false);
 	}
-	// Without recovery the parked program waits. The next dump lets it continue.
+	// Without recovery the parked program waits. The next dump lets it continue, or names the command that does, if
+	// the killed dump had already locked the program.
 	kill_dump_at(&program, slot, PAGER_PARKED);
 	unsigned round = report_of(&program).round;
 	usleep(200000);
 	CHECK(report_of(&program).round <= round + 1);
 	vg_ledger_close(ledger);
-	dump_to("moving", "moving.image", "--leave-running");
+	if (run("dump --vgpu moving --dir %s --leave-running", path_of("moving.image")))
+		CHECK_CONTAINS(said, "is already locked, probably by a dump that was killed: virgate recover");
+	CHECK_RUN("recover --pid %d", (int)program.pid);
 	check_is_whole(&program, "moving", &before, false);
 	end(&program);
 }
