@@ -283,6 +283,8 @@ preloaded plain "own" "LD_PRELOAD": "x"
 script script "own"
 text text "text"
 nothing script
+vram-hash threads "own"
+manager-move threads "own"
 END
 	printf ']'
 } >"$work/sanitized/meson-info/intro-tests.json"
@@ -292,8 +294,10 @@ sanitized() {
 	"$root/scripts/sanitized-tests" "$work/sanitized" | tr '\n' '|'
 	return "${PIPESTATUS[0]}"
 }
-expect "tests for the address sanitizer" 0 "threads|plain|starts-others|linked|preloaded|script|" sanitized address
-expect "tests for the thread sanitizer" 0 "threads|starts-others|linked|preloaded|script|" sanitized thread
+expect "tests for the address sanitizer" 0 \
+	"threads|plain|starts-others|linked|preloaded|script|vram-hash|" sanitized address
+expect "tests for the thread sanitizer" 0 \
+	"threads|starts-others|linked|preloaded|script|manager-move|" sanitized thread
 expect "what the tests of two suites need" 0 "own|text|" eval \
 	'"$root/scripts/sanitized-tests" "$work/sanitized" --targets threads text | tr "\n" "|"'
 rm "$work/plain"
