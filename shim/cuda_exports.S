@@ -135,6 +135,7 @@ turn_call: /* %eax has the row */
 	popq %rbp
 	.cfi_remember_state
 	.cfi_def_cfa %rsp, 8
+	.cfi_restore %rbp
 	jmp *%r11
 	.cfi_restore_state
 1:	movl (%rsp), %edi

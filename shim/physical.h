@@ -17,7 +17,6 @@ struct shim_physical {
 	// Members for memory that is a shared allocation (ledger/shared.h, shim/shared.h):
 	uint32_t shared; // number of the shared allocation in the ledger; 0: the memory is not shared
 	bool is_joined;	 // another process owns the shared allocation and has the charge
-	uint64_t size;	 // bytes of the shared allocation, if is_joined
 	uint64_t mark;	 // mark (shim/mark.h) on the memory's descriptors; 0: none
 	char *guest_of;	 // name of the vGPU whose ledger has the shared allocation; NULL: this process's vGPU
 	struct shim_physical *next_shared;

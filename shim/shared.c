@@ -119,7 +119,6 @@ static struct shim_physical *join_here(uint64_t key)
 		return NULL;
 	}
 	physical->is_joined = true;
-	physical->size = size;
 	add_shared(physical, number);
 	// After the process that owns the memory has ended, the driver may report the memory as memory of this process.
 	// So the daemon must not derive the size of a context from this process's memory any more.
@@ -146,7 +145,6 @@ static struct shim_physical *create_guest(const struct vg_wire_guest *guest)
 		return NULL;
 	}
 	physical->is_joined = true;
-	physical->size = guest->key;
 	add_shared(physical, guest->share);
 	shim_first_context_ended();
 	return physical;
@@ -195,12 +193,11 @@ struct shim_physical *shim_shared_join_descriptor(char kind, int descriptor)
 
 // Notes that another process owns the memory, as shared allocation `number`. Refunds this process's charge, since the
 // owner is charged.
-static void become_joined(struct shim_physical *physical, uint32_t number, uint64_t size)
+static void become_joined(struct shim_physical *physical, uint32_t number)
 {
 	uint64_t charged = physical->bytes;
 
 	physical->is_joined = true;
-	physical->size = size;
 	add_shared(physical, number);
 	shim_physical_resize(physical, 0);
 	shim_refund(physical->kind, charged);
@@ -216,7 +213,7 @@ static void name_or_join(struct shim_physical *physical, uint64_t key)
 	if (physical->is_joined)
 		return;
 	if (!physical->shared && vg_ledger_shared_join(ledger, key, &number, &size) == 0) {
-		become_joined(physical, number, size);
+		become_joined(physical, number);
 		return;
 	}
 	if (!make_shared(physical) ||
@@ -225,7 +222,7 @@ static void name_or_join(struct shim_physical *physical, uint64_t key)
 	// no other process has the allocation open, since no process knows a key for it
 	leave_shared(physical, &passed);
 	if (vg_ledger_shared_join(ledger, key, &number, &size) == 0)
-		become_joined(physical, number, size);
+		become_joined(physical, number);
 }
 
 void shim_shared_name_or_join(struct shim_physical *physical, uint64_t key)

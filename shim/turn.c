@@ -1,5 +1,6 @@
 // Makes calls wait for their vGPU's turn. While the word that the daemon writes for the vGPU (turn/page.h) is not 0,
-// the stubs in cuda_exports.S call shim_turn_call(), except that they count most launches of an open gate themselves.
+// the stubs in cuda_exports.S call shim_turn_pass(), and, for most calls but short launches, shim_turn_call(). They
+// count most launches of an open gate themselves.
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -69,9 +70,10 @@ static __thread SHIM_TLS struct counts {
 	// Launches that are not reported yet.
 	uint32_t word; // the gate's word (turn/page.h) at the time of these launches; 0: report the next launch
 	unsigned int launches;
-	const struct gate *gate;
+	struct gate *gate;
 	CUstream stream;
-	uint64_t ns, most_ns; // the sum of the estimates of these launches, and how large it may become
+	struct shim_turn_stream *tracked; // the stream's work in flight; NULL: it is not tracked
+	uint64_t ns, most_ns;		  // the sum of the estimates of these launches, and how large it may become
 } counts;
 _Static_assert((TURN_OPEN << 4 | TURN_COUNT) == 1, "OPEN_COUNT in cuda_exports.S");
 _Static_assert(OPEN_LAUNCHES == (UINT32_MAX >> 26) + 1 && OPEN_STEP == 1 << 26, "OPEN_STEP in cuda_exports.S");
@@ -395,9 +397,23 @@ static bool report_later(const struct gate *gate, uint32_t word, CUstream stream
 	return true;
 }
 
+// Reports the launches of this thread that are not reported yet.
+static void report_rest(uint64_t now)
+{
+	if (counts.launches && follow_slot(counts.gate)) {
+		if (turn_count_launches(&counts.gate->process, counts.launches, counts.ns, now))
+			wake_arbiter(counts.gate);
+		if (counts.tracked)
+			shim_turn_add(counts.tracked, counts.launches, counts.ns, now);
+	}
+	counts.launches = 0;
+	counts.ns = 0;
+}
+
 // Returns how many launches were not reported, and adds their estimates to *ns. They count as reported now. The next
 // launches in the stream may be reported later, if `word` says that the vGPU has its turn.
-static unsigned int take_unreported(const struct gate *gate, uint32_t word, CUstream stream, uint64_t *ns)
+static unsigned int take_unreported(struct gate *gate, uint32_t word, CUstream stream, struct shim_turn_stream *tracked,
+				    uint64_t *ns)
 {
 	bool may_wait = turn_word_state(word) == TURN_HELD && !turn_word_is(word, TURN_ANNOUNCE);
 	uint64_t part_ns = read_window_ns(gate) / LATER_PART;
@@ -408,6 +424,7 @@ static unsigned int take_unreported(const struct gate *gate, uint32_t word, CUst
 	counts.launches = 0;
 	counts.gate = gate;
 	counts.stream = stream;
+	counts.tracked = tracked;
 	counts.ns = 0;
 	counts.most_ns = part_ns < later_least_ns ? later_least_ns : part_ns > later_most_ns ? later_most_ns : part_ns;
 	return launches;
@@ -466,12 +483,15 @@ static CUresult call_at_turn(struct gate *gate, const struct call *call, CUstrea
 	struct shim_turn_stream *stream = shim_turn_stream(handle);
 	uint64_t all = estimate * calls;
 	now = read_clock_ns();
+	if (counts.gate != gate || counts.stream != handle)
+		report_rest(now);
 	if (!turn_gate_admits(&gate->process, now)) {
+		report_rest(now); // otherwise the arbiter would not know that this work must end before the next turn
 		wait_at_gate(gate, stream);
 		now = read_clock_ns();
 		word = read_word(gate, memory_order_relaxed);
 	}
-	calls += take_unreported(gate, word, handle, &all);
+	calls += take_unreported(gate, word, handle, stream, &all);
 	if (turn_count_launches(&gate->process, calls, all, now))
 		wake_arbiter(gate);
 	sample = sample && stream && may_measure(estimate, now) && shim_turn_measure_begin(stream, shape);
@@ -500,6 +520,9 @@ static CUresult wait_for_work(struct gate *gate, const struct call *call)
 	uint64_t began_ns;
 	int error = errno;
 
+	if (counts.launches)
+		report_rest(read_clock_ns());
+	errno = error;
 	if (!follow_slot(gate) || !atomic_load_explicit(&gate->process.slot->eta_ns, memory_order_relaxed)) {
 		counts.word = 0;
 		return forward(call);

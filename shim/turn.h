@@ -46,8 +46,10 @@ void shim_turn_forget_context(CUcontext context);
 struct shim_turn_stream;
 // Returns the state of a stream's work in flight. NULL: there are too many streams, or there is no context.
 struct shim_turn_stream *shim_turn_stream(CUstream stream);
-// Counts `launches` launches with a total estimate of `estimate_ns`. Records an event in the stream if enough work was
-// launched since the stream's last event: work that takes `every_ns` by estimate.
+// Counts `launches` launches with a total estimate of `estimate_ns`.
+void shim_turn_add(struct shim_turn_stream *stream, unsigned int launches, uint64_t estimate_ns, uint64_t now);
+// Does the same for launches that the thread has just made. Records an event in the stream if enough work was launched
+// since the stream's last event: work that takes `every_ns` by estimate.
 void shim_turn_mark(struct shim_turn_stream *stream, unsigned int launches, uint64_t estimate_ns, uint64_t every_ns,
 		    uint64_t now);
 // Records an event in the stream, if work was launched since the stream's last event. Call it before the thread waits.

@@ -168,15 +168,28 @@ static void put_mark(struct shim_turn_stream *stream, uint64_t now)
 	stream->open_launches = 0;
 }
 
-void shim_turn_mark(struct shim_turn_stream *stream, unsigned int launches, uint64_t estimate_ns, uint64_t every_ns,
-		    uint64_t now)
+// Counts work after the last mark of the stream. Call it with the stream's lock held.
+static void add_work(struct shim_turn_stream *stream, unsigned int launches, uint64_t estimate_ns, uint64_t now)
 {
-	vg_lock_acquire(&stream->lock);
 	if (!stream->count && !stream->open_launches)
 		stream->since_ns = now;
 	stream->open_ns += estimate_ns;
 	stream->launched_ns = now;
 	stream->open_launches += launches;
+}
+
+void shim_turn_add(struct shim_turn_stream *stream, unsigned int launches, uint64_t estimate_ns, uint64_t now)
+{
+	vg_lock_acquire(&stream->lock);
+	add_work(stream, launches, estimate_ns, now);
+	vg_lock_release(&stream->lock);
+}
+
+void shim_turn_mark(struct shim_turn_stream *stream, unsigned int launches, uint64_t estimate_ns, uint64_t every_ns,
+		    uint64_t now)
+{
+	vg_lock_acquire(&stream->lock);
+	add_work(stream, launches, estimate_ns, now);
 	if (stream->open_launches >= MARK_LAUNCHES ||
 	    (stream->open_ns >= every_ns && stream->open_ns >= stream->marked_ns / MARK_PART))
 		put_mark(stream, now);

@@ -370,6 +370,7 @@ TEST(work_in_flight_is_limited_by_the_window)
 static void launch_and_wait(uint64_t stream, const char *wait, uint64_t waits_for)
 {
 	const struct row *launch = row_of("cuLaunchKernel");
+	uint64_t before = slot->launches;
 
 	for (int i = 0; i < 3; i++) {
 		CHECK_INT(
@@ -380,6 +381,7 @@ static void launch_and_wait(uint64_t stream, const char *wait, uint64_t waits_fo
 		CHECK(slot->eta_ns != 0);
 	}
 	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, wait))(waits_for, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), CUDA_SUCCESS);
+	CHECK_INT(slot->launches - before, 3); // the others at the latest before the thread waits
 }
 
 static void waited_for_body(void)
