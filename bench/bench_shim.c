@@ -129,7 +129,7 @@ struct turns {
 // Fills the first caches of data and code: reads 64 KiB of data, and executes a jump in each cache line of 64 KiB.
 static void fill_caches(void)
 {
-	static volatile unsigned char data[64 << 10];
+	static volatile unsigned char data[64 << 10] = {1}; // not 0, or else all of it could be one page of zeroes
 
 	for (size_t i = 0; i < sizeof data; i += 64)
 		(void)data[i];
