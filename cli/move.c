@@ -85,8 +85,8 @@ static const char *failure_text(const struct move *move, const struct vg_suspend
 		return move->is_out ? "it was resumed meanwhile" : "it was suspended meanwhile";
 	case VG_SUSPEND_SILENT:
 		snprintf(buffer, EVICTION_TEXT,
-			 "it did not answer within %.0f s: is it stopped (SIGSTOP, a debugger)? The request takes "
-			 "effect when it runs again",
+			 "it did not answer within %.0f s: is it stopped (SIGSTOP, a debugger), or does it load a "
+			 "large module? The request takes effect when it runs again",
 			 seconds_waited(move));
 		return buffer;
 	case VG_SUSPEND_LATE:
