@@ -1,6 +1,6 @@
 // Makes calls wait for their vGPU's turn. While the word that the daemon writes for the vGPU (turn/page.h) is not 0,
-// the stubs in cuda_exports.S call shim_turn_pass(), and, for most calls but short launches, shim_turn_call(). They
-// count most launches of an open gate themselves.
+// the stubs in cuda_exports.S call shim_turn_pass(), which lets most short launches pass, and shim_turn_call() for all
+// other calls. The stubs count most launches of an open gate themselves.
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -161,6 +161,11 @@ static __attribute__((no_sanitize_address)) CUresult forward(const struct call *
 	return ((function *)call->row->below)(r[0], r[1], r[2], r[3], r[4], r[5], s[0], s[1], s[2], s[3], s[4]);
 }
 
+static CUstream get_default_stream(const struct shim_turn_row *row)
+{
+	return row->is_per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+}
+
 static CUstream find_stream(const struct call *call)
 {
 	CUstream stream = NULL;
@@ -171,9 +176,7 @@ static CUstream find_stream(const struct call *call)
 	} else if (call->row->stream != NONE) {
 		stream = (CUstream)(uintptr_t)read_argument(call, call->row->stream);
 	}
-	if (stream)
-		return stream;
-	return call->row->is_per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+	return stream ? stream : get_default_stream(call->row);
 }
 
 static uint64_t hash_kernel(const uint64_t *registers)
@@ -457,7 +460,7 @@ __attribute__((hot, aligned(64))) void *shim_turn_pass(unsigned int row, const u
 		return NULL;
 	}
 	if (!stream)
-		stream = launch->is_per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+		stream = get_default_stream(launch);
 	if (own->stream != stream || !turn_estimate_add(&shim_turn_estimates, shape, own->most_ns - own->ns, &own->ns))
 		return NULL;
 	own->launches++;
